@@ -92,7 +92,7 @@ func (v *view) use(i int32) *attributeUse {
 	key, value := otlp.StringAt(d, entry.KeyStrindex()), entry.Value()
 	isString := value.Type() == pcommon.ValueTypeStr
 	*use = attributeUse{isKnown: true, isExcluded: slices.Contains(v.cfg.Labels.SampleExclude, key), name: key,
-		isLabel: isString && key != kind.SpanLabel && key != kind.TraceLabel}
+		isLabel: isString && !kind.IsLink(key)}
 	use.isTooLong = use.isLabel && (len(key) > maxLabelNameBytes || key == "")
 	if use.isLabel && !use.isTooLong && !use.isExcluded {
 		name, ok := v.names[entry.KeyStrindex()]
@@ -139,7 +139,7 @@ func (v *view) keep(kept []int32, sample pprofile.Sample) (_ []int32, labels, dr
 
 // isTaken reports whether the current sample has a label of this name already, or a link that becomes it.
 func (v *view) isTaken(name string, link int32) bool {
-	return slices.Contains(v.taken, name) || link != 0 && (name == kind.SpanLabel || name == kind.TraceLabel)
+	return slices.Contains(v.taken, name) || link != 0 && kind.IsLink(name)
 }
 
 // changesSamples reports whether a sample cannot be written as it is, with all its attributes.

@@ -164,8 +164,9 @@ func TestLabelsOfSamplesLeaveRoom(t *testing.T) {
 		wantDropped          int64
 		wantTrace, wantTexts []string
 	}{
-		"few":  {few, 27, 3, 16, nil, []string{"s00", "s01", "s02", "span_id"}},
-		"many": {many, 15, 15, 28 + 25, nil, nil},
+		"few":    {few, 27, 3, 16, nil, []string{"s00", "s01", "s02", "span_id"}},
+		"many":   {many, 15, 15, 28 + 25, nil, nil},
+		"a span": {pt.Value(1, "h").With(pt.Attr(kind.OldSpanLabel, "00000000000000ab")), 30, 1, 13, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pyroscopetest.New(t)

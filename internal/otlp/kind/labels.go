@@ -15,9 +15,13 @@ import (
 
 // Labels of samples that Pyroscope links to spans and traces, instead of making series of them.
 const (
-	SpanLabel  = "span_id"
-	TraceLabel = "trace_id"
+	SpanLabel    = "span_id"
+	OldSpanLabel = "profile_id" // of old clients, and of Java's
+	TraceLabel   = "trace_id"
 )
+
+// IsLink reports whether a label of samples is one of a span or a trace.
+func IsLink(key string) bool { return key == SpanLabel || key == OldSpanLabel || key == TraceLabel }
 
 // SampleDetails are attributes of samples that become no labels unless asked for, because each of their values would
 // become a series.

@@ -163,7 +163,7 @@ func (n *naming) ofSample(dict *dictionary.Dictionary, set dictionary.AttributeS
 func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
 	a := s.dict.Attributes.At(i)
 	key := s.dict.Strings.At(a.Key)
-	if slices.Contains(sampleDetails, key) || key == kind.SpanLabel || key == kind.TraceLabel {
+	if slices.Contains(sampleDetails, key) || kind.IsLink(key) {
 		return l
 	}
 	value, ok := a.Value.Str()

@@ -312,6 +312,12 @@ func TestSpansWithoutTraces(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, tt.want, out.Msg.Flamegraph.Total, "%v %v", tt.spans, tt.traces)
 	}
+	names, err := c.LabelNames(t.Context(), connect.NewRequest(&typesv1.LabelNamesRequest{Start: start, End: end}))
+	require.NoError(t, err)
+	assert.Contains(t, names.Msg.Names, "span_name")
+	for _, id := range []string{"span_id", "profile_id", "trace_id"} {
+		assert.NotContains(t, names.Msg.Names, id, "it would have a value for each span")
+	}
 	heat, err := c.SelectHeatmap(t.Context(), connect.NewRequest(&querierv1.SelectHeatmapRequest{
 		ProfileTypeID: cpuType, LabelSelector: "{}", Start: start, End: end, Step: 3600,
 		QueryType:    querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_SPAN,

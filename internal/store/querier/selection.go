@@ -284,7 +284,7 @@ func (s *selection) linkOf(samples *answers.Samples, row int) dictionary.Link {
 		for _, i := range samples.Dict.AttributeSets.At(set) {
 			a := samples.Dict.Attributes.At(dictionary.AttributeIndex(i))
 			switch samples.Dict.Strings.At(a.Key) {
-			case kind.SpanLabel, oldSpanLabel:
+			case kind.SpanLabel, kind.OldSpanLabel:
 				addID(link.SpanID[:], a.Value)
 			case kind.TraceLabel:
 				addID(link.TraceID[:], a.Value)
@@ -296,9 +296,6 @@ func (s *selection) linkOf(samples *answers.Samples, row int) dictionary.Link {
 
 // hasID reports whether a set has an id. What has none has zeros.
 func hasID[ID comparable](set map[ID]bool, id ID) bool { return id != *new(ID) && set[id] }
-
-// oldSpanLabel is the name of kind.SpanLabel in old clients.
-const oldSpanLabel = "profile_id"
 
 // addID reads the id that a value has. Any other value changes nothing.
 func addID(id []byte, value dictionary.Value) {
