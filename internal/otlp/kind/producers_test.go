@@ -77,7 +77,7 @@ var producers = map[string]struct {
 	"unknown, a time":       {"stalls/nanoseconds", "", false, "stalls", "d"},
 	"unknown, a state":      {"buffers/bytes", "", false, "buffers", "g"},
 	"unknown, in a time":    {"buffers/bytes", "", true, "buffers", "d"},
-	"unknown, by its words": {"used_buffers/bytes", "", true, "used_buffers", "g"},
+	"unknown, by its words": {"used_buffers/bytes memory_in_use/bytes", "", true, "used_buffers", "gg"},
 	"unknown flow":          {"bytes_sent/bytes", "", false, "bytes_sent", "d"},
 }
 

@@ -80,8 +80,8 @@ func PlainType(sampleType string) string {
 var (
 	flowWords  = []string{"alloc", "allocs", "allocated", "freed", "read", "written", "sent", "received"}
 	stateWords = []string{
-		"inuse", "live", "heap", "resident", "rss", "retained", "used", "open", "current", "active", "leaked", "leak", "peak",
-		"cached",
+		"inuse", "live", "heap", "resident", "rss", "retained", "use", "used", "open", "current", "active", "leaked", "leak",
+		"peak", "cached",
 	}
 	// perf_to_profile and simpleperf count samples and events of each event of perf: cycles_sample, cycles_event.
 	eventWords = []string{"sample", "samples", "event", "events"}
