@@ -204,6 +204,7 @@ func (d *Decoder) symbols() bool {
 	src, at, bits, have := d.src, d.at, d.bits, d.have
 	dst, out := d.dst, d.out
 	for room := len(dst) - Slack; out <= room; {
+		// One symbol, or several short literals, take at most 48 bits.
 		if at+wordBytes <= len(src) {
 			bits |= binary.LittleEndian.Uint64(src[at:]) << (have & 63)
 			at += int((63 - have) >> 3)
@@ -212,13 +213,15 @@ func (d *Decoder) symbols() bool {
 			bits, at, have = refillAtEnd(src, at, bits, have)
 		}
 		e := d.literals[bits&(1<<literalBits-1)]
-		// Fast path: up to two literals of at most literalBits before the next symbol.
-		for k := 0; k < 2 && e&isLiteral != 0; k++ {
-			bits >>= e & 63
-			have -= e.size()
-			dst[out] = byte(e >> valueShift)
-			out++
-			e = d.literals[bits&(1<<literalBits-1)]
+		if e&isLiteral != 0 { // fast path: literals of at most literalBits each
+			for k := 0; k < 3 && e&isLiteral != 0; k++ {
+				bits >>= e & 63
+				have -= e.size()
+				dst[out] = byte(e >> valueShift)
+				out++
+				e = d.literals[bits&(1<<literalBits-1)]
+			}
+			continue
 		}
 		if e&isSubtable != 0 {
 			e = d.literals[e.value()+bits>>literalBits&(1<<(maxCodeBits-literalBits)-1)]
@@ -234,15 +237,6 @@ func (d *Decoder) symbols() bool {
 			}
 			d.at, d.bits, d.have, d.out = at, bits, have, out
 			return e&isEnd != 0
-		}
-		if have < maxCodeBits+13 {
-			if at+wordBytes <= len(src) {
-				bits |= binary.LittleEndian.Uint64(src[at:]) << (have & 63)
-				at += int((63 - have) >> 3)
-				have |= 56
-			} else {
-				bits, at, have = refillAtEnd(src, at, bits, have)
-			}
 		}
 		e = d.distances[bits&(1<<distanceBits-1)]
 		if e&isSubtable != 0 {
