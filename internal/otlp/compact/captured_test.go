@@ -37,7 +37,7 @@ const hugeHeap = "go-compile-nethttp-heap-huge"
 // TestCapturedTogether batches all captured payloads except hugeHeap, each twice.
 func TestCapturedTogether(t *testing.T) {
 	b := batchOf(all)
-	merged := pprofile.NewProfiles()
+	var want []pprofile.Profiles
 	bytes := 0
 	payloads := captured(t)
 	delete(payloads, hugeHeap)
@@ -45,13 +45,12 @@ func TestCapturedTogether(t *testing.T) {
 		for range 2 {
 			b.Add(pd)
 			bytes += len(marshal(t, pd))
-			merge(pd, merged)
+			want = append(want, pd)
 		}
 	}
-	emptyFirst(merged)
 	out := whole(t, b)
 	require.NoError(t, profiletest.Check(out))
-	require.NoError(t, profiletest.Equal(merged, out, profiletest.IgnoreOrder()))
+	require.NoError(t, profiletest.EqualAll(want, []pprofile.Profiles{out}))
 	require.Less(t, len(marshal(t, out)), bytes*6/10, "every payload stands in it twice")
 }
 
@@ -86,7 +85,7 @@ func TestCapturedSplit(t *testing.T) {
 			options.MaxBytes = limit
 			parts := parts(batchOf(options, pd))
 			requireWithin(t, limit, parts)
-			require.NoError(t, profiletest.Equal(pd, joined(parts), profiletest.MergeProfiles()), name)
+			requireMerged(t, parts, pd)
 			total, largest, smallest := 0, 0, limit
 			for _, part := range parts {
 				total, largest, smallest = total+part.Bytes, max(largest, part.Bytes), min(smallest, part.Bytes)

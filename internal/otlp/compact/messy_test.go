@@ -7,6 +7,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"pgregory.net/rapid"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // messy draws a message that breaks about every rule there is: tables that are missing or do not begin with
@@ -200,6 +202,7 @@ func expected(pd pprofile.Profiles) pprofile.Profiles {
 		n.clean(m.AttributeIndices())
 	}
 	eachProfile(pd, n.profile)
+	emptyFirst(pd)
 	return pd
 }
 
@@ -300,4 +303,58 @@ func (n naive) location(i int32) bool {
 		}
 	}
 	return true
+}
+
+// pad adds the zero value, which index 0 means, to a table without entries.
+func pad(d pprofile.ProfilesDictionary) {
+	if d.StringTable().Len() == 0 {
+		d.StringTable().Append("")
+	}
+	if d.AttributeTable().Len() == 0 {
+		d.AttributeTable().AppendEmpty()
+	}
+	if d.LinkTable().Len() == 0 {
+		d.LinkTable().AppendEmpty()
+	}
+	if d.FunctionTable().Len() == 0 {
+		d.FunctionTable().AppendEmpty()
+	}
+	if d.MappingTable().Len() == 0 {
+		d.MappingTable().AppendEmpty()
+	}
+	if d.LocationTable().Len() == 0 {
+		d.LocationTable().AppendEmpty()
+	}
+	if d.StackTable().Len() == 0 {
+		d.StackTable().AppendEmpty()
+	}
+}
+
+// moveStrings changes every index of a string.
+func moveStrings(pd pprofile.Profiles, to func(int32) int32) {
+	d := pd.Dictionary()
+	for _, a := range d.AttributeTable().All() {
+		a.SetKeyStrindex(to(a.KeyStrindex()))
+		a.SetUnitStrindex(to(a.UnitStrindex()))
+	}
+	for _, f := range d.FunctionTable().All() {
+		f.SetNameStrindex(to(f.NameStrindex()))
+		f.SetSystemNameStrindex(to(f.SystemNameStrindex()))
+		f.SetFilenameStrindex(to(f.FilenameStrindex()))
+	}
+	for _, m := range d.MappingTable().All() {
+		m.SetFilenameStrindex(to(m.FilenameStrindex()))
+	}
+	eachProfile(pd, func(p pprofile.Profile) {
+		for _, t := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+			t.SetTypeStrindex(to(t.TypeStrindex()))
+			t.SetUnitStrindex(to(t.UnitStrindex()))
+		}
+	})
+}
+
+func eachProfile(pd pprofile.Profiles, visit func(pprofile.Profile)) {
+	for p := range otlp.Profiles(pd) {
+		visit(p)
+	}
 }

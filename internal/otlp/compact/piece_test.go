@@ -70,7 +70,7 @@ func TestPiecesAreTheWhole(t *testing.T) {
 			}
 			cut(batch.All(), 2)
 			assert.Greater(t, len(out), 1)
-			require.NoError(t, profiletest.Equal(want, joined(out), profiletest.MergeProfiles()))
+			requireMerged(t, out, want)
 		}
 	}
 }

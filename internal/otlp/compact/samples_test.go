@@ -136,7 +136,7 @@ func TestASplitProfileKeepsItsMetadata(t *testing.T) {
 		assert.Equal(t, i == 0, p.OriginalPayloadFormat() != "")
 		assert.Greater(t, part.Bytes, 1000, "no part is a crumb")
 	}
-	require.NoError(t, profiletest.Equal(b.Build(), joined(parts), profiletest.MergeProfiles()))
+	requireMerged(t, parts, b.Build())
 }
 
 func TestASampleIsSplitBetweenItsTimestamps(t *testing.T) {
@@ -151,7 +151,7 @@ func TestASampleIsSplitBetweenItsTimestamps(t *testing.T) {
 	parts := parts(batchOf(options, pd))
 	requireWithin(t, 8000, parts)
 	require.Len(t, parts, 8)
-	require.NoError(t, profiletest.Equal(pd, joined(parts), profiletest.MergeProfiles()))
+	requireMerged(t, parts, pd)
 }
 
 func TestAnObservationLargerThanTheLimitGoesOutAlone(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAnObservationLargerThanTheLimitGoesOutAlone(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, oversized)
-	require.NoError(t, profiletest.Equal(pd, joined(all), profiletest.MergeProfiles()))
+	requireMerged(t, all, pd)
 }
 
 // The resource's texts are written in place by one exporter and moved into the dictionary by another: both must fit.
@@ -188,7 +188,7 @@ func TestManyResourcesFitInBothForms(t *testing.T) {
 		options.MaxBytes = 5000
 		parts := parts(batchOf(options, b.Build()))
 		requireWithin(t, 5000, parts)
-		require.NoError(t, profiletest.Equal(b.Build(), joined(parts), profiletest.MergeProfiles()))
+		requireMerged(t, parts, b.Build())
 	}
 }
 

@@ -30,7 +30,7 @@ func splitAll(t *testing.T, options Options, pd pprofile.Profiles) (out []Part, 
 		require.NoError(t, profiletest.Check(part.Profiles, profiletest.AllowRepeatedSamples()))
 		total += part.Bytes
 	}
-	require.NoError(t, profiletest.Equal(pd, joined(out), profiletest.MergeProfiles()))
+	requireMerged(t, out, pd)
 	return out, total
 }
 

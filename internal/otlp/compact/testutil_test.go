@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const testdata = "../../../testdata/pprof"
@@ -121,12 +123,15 @@ func unmarshal(t testing.TB, wire []byte) pprofile.Profiles {
 	return pd
 }
 
-// joined returns the profiles of all parts as one message, with the tables of all parts one after the other.
-func joined(parts []Part) pprofile.Profiles {
-	to := pprofile.NewProfiles()
+// requireMerged requires that the parts together resolve to the messages.
+func requireMerged(t testing.TB, parts []Part, want ...pprofile.Profiles) {
+	t.Helper()
+	require.NoError(t, profiletest.EqualAll(want, messagesOf(parts), profiletest.MergeProfiles()))
+}
+
+func messagesOf(parts []Part) (all []pprofile.Profiles) {
 	for _, part := range parts {
-		merge(part.Profiles, to)
+		all = append(all, part.Profiles)
 	}
-	emptyFirst(to)
-	return to
+	return all
 }

@@ -40,15 +40,25 @@ func MergeProfiles() EqualOption { return ignoreOrder | mergeProfiles }
 // resolved identity {stack, attributes, link}. The values of several samples of one identity are added up; those with
 // timestamps are compared as a multiset of observations. The error lists the first differences with resolved names.
 func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
+	return equal([2][]pprofile.Profiles{{want}, {got}}, opts)
+}
+
+// EqualAll is Equal, with IgnoreOrder, of all profiles of several messages, such as the parts of one.
+func EqualAll(want, got []pprofile.Profiles, opts ...EqualOption) error {
+	return equal([2][]pprofile.Profiles{want, got}, append(opts, IgnoreOrder()))
+}
+
+func equal(sides [2][]pprofile.Profiles, opts []EqualOption) error {
 	space := resolved.NewSpace()
 	c := &comparison{parts: map[string]*part{}}
 	for _, opt := range opts {
 		c.options |= opt
 	}
-	for n, pd := range []pprofile.Profiles{want, got} {
-		d := pd.Dictionary()
-		c.sides[n] = &side{Resolver: resolved.NewResolver(space, d), Namer: resolved.Namer{Dictionary: d}}
-		c.read(n, pd)
+	for n, messages := range sides {
+		for _, pd := range messages {
+			d := pd.Dictionary()
+			c.read(n, pd, &message{Resolver: resolved.NewResolver(space, d), Namer: resolved.Namer{Dictionary: d}})
+		}
 	}
 	for _, name := range c.names {
 		p := c.parts[name]
@@ -66,7 +76,6 @@ func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
 // comparison compares two sides: what is wanted, and what is there.
 type comparison struct {
 	options EqualOption
-	sides   [2]*side
 	parts   map[string]*part
 	// names are those of the parts, in the order in which they were found.
 	names []string
@@ -75,15 +84,21 @@ type comparison struct {
 	unlisted int
 }
 
-type side struct {
+// message resolves the indices of a message.
+type message struct {
 	*resolved.Resolver
 	resolved.Namer
+}
+
+type profileOf struct {
+	pprofile.Profile
+	in *message
 }
 
 // part is what has one name on both sides: a text, or profiles whose samples are compared together.
 type part struct {
 	texts    [2]string
-	profiles [2][]pprofile.Profile
+	profiles [2][]profileOf
 	counts   [2]int
 }
 
@@ -112,23 +127,24 @@ func orNone(text string) string {
 }
 
 // read adds the parts of side n. The name of a part is its place or, without an order, what it belongs to.
-func (c *comparison) read(n int, pd pprofile.Profiles) {
+func (c *comparison) read(n int, pd pprofile.Profiles, in *message) {
 	for i, rp := range pd.ResourceProfiles().All() {
 		resource := fmt.Sprintf("resource_profiles[%d]", i)
 		c.setText(n, resource+".resource", resolved.ResourceText(rp))
 		for j, sp := range rp.ScopeProfiles().All() {
 			scope := fmt.Sprintf("%s.scope_profiles[%d]", resource, j)
 			c.setText(n, scope+".scope", resolved.ScopeText(sp))
-			for k, p := range sp.Profiles().All() {
+			for k, profile := range sp.Profiles().All() {
+				p := profileOf{profile, in}
 				if c.options&ignoreOrder != 0 {
 					c.readUnordered(n, "resource "+resolved.ResourceText(rp)+" scope "+resolved.ScopeText(sp), p)
 					continue
 				}
 				name := fmt.Sprintf("%s.profiles[%d]", scope, k)
-				for _, f := range c.sides[n].fields(p) {
+				for _, f := range p.fields() {
 					c.setText(n, name+"."+f.Name, f.Value)
 				}
-				c.part(name).profiles[n] = []pprofile.Profile{p}
+				c.part(name).profiles[n] = []profileOf{p}
 			}
 		}
 	}
@@ -142,10 +158,10 @@ func (c *comparison) setText(n int, name, text string) {
 }
 
 // readUnordered adds a profile to those that have the same fields. After a split only one of these has the payload.
-func (c *comparison) readUnordered(n int, scope string, p pprofile.Profile) {
+func (c *comparison) readUnordered(n int, scope string, p profileOf) {
 	isMerged := c.options&mergeProfiles != 0
 	texts, payload := []string{scope + " profile"}, ""
-	for _, f := range c.sides[n].fields(p) {
+	for _, f := range p.fields() {
 		switch {
 		case f.Value == "":
 		case isMerged && strings.HasPrefix(f.Name, "original_payload"):
@@ -167,8 +183,9 @@ func (c *comparison) readUnordered(n int, scope string, p pprofile.Profile) {
 }
 
 // fields returns a profile's own fields.
-func (s *side) fields(p pprofile.Profile) []resolved.Field {
-	fields := append([]resolved.Field{{Name: "sample_type", Value: s.ValueType(p.SampleType())}}, s.ProfileFields(p)...)
+func (p profileOf) fields() []resolved.Field {
+	typ := resolved.Field{Name: "sample_type", Value: p.in.ValueType(p.SampleType())}
+	fields := append([]resolved.Field{typ}, p.in.ProfileFields(p.Profile)...)
 	if payload := p.OriginalPayload().AsRaw(); len(payload) > 0 {
 		text := fmt.Sprintf("%d bytes (SHA-256 %x)", len(payload), sha256.Sum256(payload))
 		fields = append(fields, resolved.Field{Name: "original_payload", Value: text})

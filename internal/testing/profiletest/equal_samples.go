@@ -30,21 +30,21 @@ type sampled struct {
 type sampledPair struct {
 	sampled [2]sampled
 	sample  pprofile.Sample
-	side    *side
+	in      *message
 }
 
-func (c *comparison) compareSamples(where string, profiles [2][]pprofile.Profile) {
+func (c *comparison) compareSamples(where string, profiles [2][]profileOf) {
 	index := make(map[resolved.Identity]int)
 	var pairs []sampledPair
-	for n, s := range c.sides {
-		for _, p := range profiles[n] {
+	for n, list := range profiles {
+		for _, p := range list {
 			for _, sample := range p.Samples().All() {
-				identity := s.Identity(sample)
+				identity := p.in.Identity(sample)
 				i, seen := index[identity]
 				if !seen {
 					i = len(pairs)
 					index[identity] = i
-					pairs = append(pairs, sampledPair{sample: sample, side: s})
+					pairs = append(pairs, sampledPair{sample: sample, in: p.in})
 				}
 				pairs[i].sampled[n].add(sample)
 			}
@@ -115,14 +115,14 @@ func (s *sampled) text() string {
 
 // name returns the identity as text: attributes, link and frames.
 func (p *sampledPair) name() string {
-	frames := p.side.Frames(p.sample.StackIndex())
+	frames := p.in.Frames(p.sample.StackIndex())
 	if more := len(frames) - maxFramesInDifference; more > 0 {
 		frames = append(frames[:maxFramesInDifference], "and "+strconv.Itoa(more)+" more")
 	}
 	link := ""
 	if p.sample.LinkIndex() != 0 {
-		link = "link " + p.side.Link(p.sample.LinkIndex())
+		link = "link " + p.in.Link(p.sample.LinkIndex())
 	}
 	stack := "<" + strings.Join(frames, " < ") + ">"
-	return resolved.Spaced(resolved.Braces(p.side.Attributes(p.sample.AttributeIndices())), link, stack)
+	return resolved.Spaced(resolved.Braces(p.in.Attributes(p.sample.AttributeIndices())), link, stack)
 }

@@ -251,3 +251,15 @@ func TestMergeProfilesMergesASplitProfile(t *testing.T) {
 	got = New().Profile("cpu", "ns").Time(1, 0).Sample(Value(1, "x"), Value(2, "y"), Value(4, "z")).Build()
 	require.ErrorContains(t, Equal(want, got, MergeProfiles()), "time 1 ns: is there 1 times, want none")
 }
+
+// The parts of a message are together what it was, whatever their dictionaries.
+func TestEqualAll(t *testing.T) {
+	of := func(samples ...Sample) pprofile.Profiles {
+		return New().Resource("service.name", "shop").Profile("cpu", "ns").Sample(samples...).Build()
+	}
+	a, b := Value(1, "a", "main"), Value(2, "b", "main")
+	whole := []pprofile.Profiles{of(a, b)}
+	require.NoError(t, EqualAll(whole, []pprofile.Profiles{of(b), of(a)}, MergeProfiles()))
+	require.ErrorContains(t, EqualAll(whole, []pprofile.Profiles{of(b), of(b)}, MergeProfiles()), "is absent, want 1")
+	require.ErrorContains(t, EqualAll(whole, []pprofile.Profiles{of(b), of(a)}), "is there 2 times, want there 1 times")
+}
