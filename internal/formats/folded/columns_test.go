@@ -45,7 +45,7 @@ func TestColumns(t *testing.T) {
 		"names of classes":             {text: "#<Class:Cart>;add 3\n# a;b 4\n#\n", want: "3 add;#<Class:Cart>"},
 		"annotations": {text: "a_[j];b_[i];w_[k] 2\na;b_[1];w_[k] 1\na_[0];b;w 4\n_[k] 5\n",
 			want: "3 w;b;a, 4 w;b;a, 5 _[k]"},
-		"a byte order mark":            {text: "\xef\xbb\xbfmain;work 12\nmain;idle 8\n", want: "12 work;main, 8 idle;main"},
+		"a byte order mark": {text: "\xef\xbb\xbfmain;work 12\nmain;idle 8\n", want: "12 work;main, 8 idle;main"},
 		"Swift's profiler": {text: "a<10>;b<20> 1795810000000000000\na<10>;b<20> 1795810000010000000\n",
 			want: "2 b;a"},
 		"Austin, wall": {text: "# austin: 3.6.0\n# interval: 100\n# mode: wall\n\nP1;T0:1;a.py:main:3 1000\n",
