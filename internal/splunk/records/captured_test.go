@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -28,7 +28,7 @@ func TestCapturedGolden(t *testing.T) {
 	}
 }
 
-// plain is what a decode of a body finds that knows nothing but protobuf.
+// plain is what google/pprof finds in a body.
 type plain struct {
 	samples, linked, frames int
 	values                  int64
@@ -39,81 +39,23 @@ type plain struct {
 
 func decodePlain(t *testing.T, body []byte) plain {
 	t.Helper()
-	var texts []string
-	var samples [][]byte
-	fields(t, body, func(n protowire.Number, v uint64, b []byte) {
-		switch n {
-		case 2:
-			samples = append(samples, b)
-		case 6:
-			texts = append(texts, string(b))
+	parsed, err := profile.ParseUncompressed(body)
+	require.NoError(t, err)
+	p := plain{samples: len(parsed.Sample), times: map[int64]int{}, links: map[[2]string]int{}}
+	for _, s := range parsed.Sample {
+		p.frames += len(s.Location)
+		for _, v := range s.Value {
+			p.values += v
 		}
-	})
-	p := plain{samples: len(samples), times: map[int64]int{}, links: map[[2]string]int{}}
-	for _, s := range samples {
-		ids := map[string]string{}
-		fields(t, s, func(n protowire.Number, v uint64, b []byte) {
-			switch n {
-			case 1, 2:
-				for _, v := range varints(t, v, b) {
-					if n == 1 {
-						p.frames++
-					} else {
-						p.values += int64(v)
-					}
-				}
-			case 3:
-				label := map[protowire.Number]uint64{}
-				fields(t, b, func(n protowire.Number, v uint64, _ []byte) { label[n] = v })
-				switch key := texts[label[1]]; key {
-				case "trace_id", "span_id":
-					ids[key] = texts[label[2]]
-				case "source.event.time":
-					p.times[int64(label[3])*1_000_000]++
-				}
-			}
-		})
-		if len(ids) == 2 {
+		for _, millis := range s.NumLabel["source.event.time"] {
+			p.times[millis*1_000_000]++
+		}
+		if trace, span := s.Label["trace_id"], s.Label["span_id"]; len(trace) > 0 && len(span) > 0 {
 			p.linked++
-			p.links[[2]string{ids["trace_id"], ids["span_id"]}]++
+			p.links[[2]string{trace[0], span[0]}]++
 		}
 	}
 	return p
-}
-
-func fields(t *testing.T, b []byte, visit func(n protowire.Number, v uint64, b []byte)) {
-	t.Helper()
-	for len(b) > 0 {
-		n, kind, size := protowire.ConsumeTag(b)
-		require.Positive(t, size)
-		b = b[size:]
-		var v uint64
-		var content []byte
-		if kind == protowire.BytesType {
-			content, size = protowire.ConsumeBytes(b)
-		} else {
-			require.Equal(t, protowire.VarintType, kind)
-			v, size = protowire.ConsumeVarint(b)
-		}
-		require.Positive(t, size)
-		b = b[size:]
-		visit(n, v, content)
-	}
-}
-
-// varints returns a repeated number, packed or not.
-func varints(t *testing.T, v uint64, packed []byte) []uint64 {
-	t.Helper()
-	if packed == nil {
-		return []uint64{v}
-	}
-	var list []uint64
-	for len(packed) > 0 {
-		v, size := protowire.ConsumeVarint(packed)
-		require.Positive(t, size)
-		list, packed = append(list, v), packed[size:]
-	}
-	return list
 }
 
 // resolvedCounts is the same of what was translated.
