@@ -73,10 +73,16 @@ func TestSpans(t *testing.T) {
 			assert.Equal(t, tc.want, got)
 		})
 	}
+	pySpy := `[{"args":{"filename":"shop.py","line":7},"cat":"py-spy","name":"work","ph":"B","pid":1,"tid":2,"ts":1},
+		{"args":{"filename":"shop.py","line":7},"cat":"py-spy","name":"work","ph":"E","pid":1,"tid":2,"ts":4}]`
 	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}}
 	pd, _, err := formats.Decode([]byte(`[{"ph":"X","ts":7,"dur":3,"name":"a"}]`), formats.CPUProfile, options)
 	require.NoError(t, err)
 	assert.Contains(t, profiletest.Render(pd), "sample 3000@1795297434000000000")
+	pd, _, err = formats.Decode([]byte(pySpy), formats.CPUProfile, options)
+	require.NoError(t, err)
+	assert.Contains(t, profiletest.Render(pd), "sample 3000@1795297434000000000 {process.pid=1, thread.id=2}\n"+
+		"        work shop.py {profile.frame.type=\"cpython\"}\n")
 	for _, text := range []string{`[{"ph":"i","ts":1}]`, `[{"ph":"E","pid":1,"tid":1}]`,
 		`{"traceEvents":[{"ph":"C","ts":1}]}`,
 		`[{"ph":"X","cat":"kernel"}]`} {

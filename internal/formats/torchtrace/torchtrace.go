@@ -84,6 +84,7 @@ func newDecoder(r io.Reader, options Options) *decoder {
 		"correlation": &e.correlation, "External id": &e.external, "external id": &e.external, "Call stack": &e.callStack,
 		"device": &e.device, "Device Id": &e.device, "Device Type": &e.deviceType, "stream": &e.stream, "Bytes": &e.size,
 		"grid": &e.grid, "block": &e.block, "name": &e.threadName, "detail": &e.detail, "avg ms": &e.average,
+		"filename": &e.file,
 	}
 	return d
 }
@@ -161,8 +162,8 @@ type event struct {
 
 	correlation, external, callStack, device, deviceType, stream, size, grid, block, threadName []byte
 
-	// detail and average are clang's: what the event is about, and of how many events it is the sum.
-	detail, average []byte
+	// detail and average are clang's: what the event is about, and of how many events it is the sum. file is py-spy's.
+	detail, average, file []byte
 }
 
 // thread is a thread of the processor, or a stream. name is an attribute.
@@ -340,6 +341,8 @@ func (d *decoder) add(e *event, s span) {
 		return
 	case e.detail != nil && s.is == other:
 		e.name = fmt.Appendf(nil, `"%s %s"`, inside(e.name), inside(e.detail))
+	case e.file != nil && s.is == other && string(inside(e.category)) == "py-spy":
+		s.is, e.name = python, fmt.Appendf(nil, `"%s(0): %s"`, inside(e.file), inside(e.name))
 	case s.is == memory:
 		const processor = 0
 		s.id, s.external = integer(e.size), integer(e.device)
