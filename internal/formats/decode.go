@@ -86,8 +86,7 @@ func Decode(payload []byte, format Format, options Options) (pd pprofile.Profile
 		pd, stats.Stats, err = decodePlain(data, format, options)
 	}
 	if err == nil {
-		identify(pd, data)
-		recorded(pd)
+		finish(pd, data)
 	}
 	return pd, stats, err
 }
@@ -147,23 +146,18 @@ var ErrUTF16 = errors.New("it is " + signature.UTF16)
 // IsDecodable reports whether Decode reads a format.
 func IsDecodable(format Format) bool { return slices.Contains(Decodable, format) }
 
-// recorded sets a duration on profiles that would be taken for totals since the start of a process. Formats other than
-// pprof record events, and totals have no duration.
-func recorded(pd pprofile.Profiles) {
-	for profile := range otlp.Profiles(pd) {
-		if kind.ValuesOfProfile(profile, pd.Dictionary()) == kind.Cumulative {
-			profile.SetDurationNano(1)
-		}
-	}
-}
-
-func identify(pd pprofile.Profiles, data []byte) {
+// finish sets the ids that profiles lack, and a duration on those that would be taken for totals since the start of a
+// process. Formats other than pprof record events, and totals have no duration.
+func finish(pd pprofile.Profiles, data []byte) {
 	var content otlp.ContentID
 	content.AddBytes(data)
 	for profile := range otlp.Profiles(pd) {
 		content.AddNumber(1)
 		if profile.ProfileID().IsEmpty() {
 			profile.SetProfileID(content.ProfileID())
+		}
+		if kind.ValuesOfProfile(profile, pd.Dictionary()) == kind.Cumulative {
+			profile.SetDurationNano(1)
 		}
 	}
 }
