@@ -17,8 +17,8 @@ import (
 )
 
 // A sample's attribute counts beside that of its resource with the same key, but not beside that of its profile, and
-// decides its group: in memory, on disk, and in an engine, which is asked for those of samples only where a resource has
-// the key, too.
+// decides its group: in memory, on disk, and in an engine, which is asked for those of samples only where a resource
+// has the key, too.
 func TestAttributesOfSamplesAndResources(t *testing.T) {
 	type sample struct {
 		value      int64

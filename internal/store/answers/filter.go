@@ -88,8 +88,8 @@ type filterSet struct {
 
 const maxFilterKeys = 32
 
-// maxValueBytes bounds the values of attributes that are compared and name groups: very many series and samples can share
-// a long one.
+// maxValueBytes bounds the values of attributes that are compared and name groups: very many series and samples can
+// share a long one.
 const maxValueBytes = 1 << 10
 
 // cutValue cuts a long value. A value that was cut stays as it is, so that the name of a group finds what is in it.

@@ -100,7 +100,8 @@ func (v *View) profiles(service, profile string, count func(*ProfileInfo, *model
 	for i, p := range ordered {
 		list[i] = p.ProfileInfo
 	}
-	for of := range model.Runs(list, func(a, b *ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile }) {
+	isSame := func(a, b *ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile }
+	for of := range model.Runs(list, isSame) {
 		names := make([]string, len(of))
 		for i := range of {
 			names[i] = of[i].Type.Type

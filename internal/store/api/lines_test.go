@@ -73,8 +73,8 @@ func TestLongNames(t *testing.T) {
 	leaf := profiletest.Location{Lines: []profiletest.Line{{Function: profiletest.Function{Name: long + "()", File: long + ".go"},
 		Line: 7}}}
 	pd := profiletest.New().Resource("service.name", long, "host.name", long).Profile("cpu", "nanoseconds").
-		Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Sample{Stack: []profiletest.Location{leaf}, Values: []int64{3}}).
-		Build()
+		Time(uint64(noon.UnixNano()), 1e9).
+		Sample(profiletest.Sample{Stack: []profiletest.Location{leaf}, Values: []int64{3}}).Build()
 	get := serve(t, pd)
 	var answer struct {
 		Services []struct{ Service string }

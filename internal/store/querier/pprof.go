@@ -100,9 +100,9 @@ func (s *selection) selectStacks(in *typesv1.StackTraceSelector) error {
 	return nil
 }
 
-// cutter returns what cuts the small ends of stacks, as Pyroscope does: nodes of the tree of functions are small if they
-// are below the value of the most-th largest. A stack keeps the location of its first small function, and what is below
-// that becomes a location named other. Stacks without a function that is large enough become one sample.
+// cutter returns what cuts the small ends of stacks, as Pyroscope does: nodes of the tree of functions are small if
+// they are below the value of the most-th largest. A stack keeps the location of its first small function, and what is
+// below that becomes a location named other. Stacks without a function that is large enough become one sample.
 func cutter(most int64) answers.Shorten {
 	return func(m *model.Memory, dict *dictionary.Dictionary, stacks []int32, values []int64) error {
 		t := functionTree{dict: dict, nodes: map[functionEdge]int32{}, totals: []int64{0}}
@@ -197,8 +197,8 @@ func (t *functionTree) other() int32 {
 	return int32(t.dict.Locations.Intern(dictionary.Location{}, []dictionary.Line{{Function: f}}))
 }
 
-// forPGO returns what makes a pprof for profile-guided optimization of Go: of each stack, only the leaf and its callers.
-// If callees are aggregated, a leaf is its function, wherever in that it was.
+// forPGO returns what makes a pprof for profile-guided optimization of Go: of each stack, only the leaf and its
+// callers. If callees are aggregated, a leaf is its function, wherever in that it was.
 func forPGO(in *typesv1.GoPGO) answers.Shorten {
 	return func(m *model.Memory, dict *dictionary.Dictionary, stacks []int32, _ []int64) error {
 		for i := range stacks {
