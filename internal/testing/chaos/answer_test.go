@@ -6,6 +6,7 @@
 package chaos
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,18 +53,22 @@ func TestLongRetryAfter(t *testing.T) {
 	from.requireDelivered(t, bySenders, n)
 }
 
-// TestLongRetryAfterOverRestart does the same with the Collector's own exporter, which waits that long. After a restart
-// it tries again.
+// TestLongRetryAfterOverRestart has exporters wait that long. After a restart they try again.
 func TestLongRetryAfterOverRestart(t *testing.T) {
-	newScenario(t, alsoShort)
 	t.Parallel()
-	n, l, from := startAnswered(t, agentConfig, busyOnce)
-	l.requireAcknowledged(t, 100)
-	from.end()
-	n.requireEnds(t)
-	n.start(t)
-	l.requireDelivered(t, bySenders)
-	n.requireEnds(t)
+	for _, config := range []string{agentConfig, fallbackConfig} {
+		t.Run(filepath.Base(config), func(t *testing.T) {
+			newScenario(t, alsoShort)
+			t.Parallel()
+			n, l, from := startAnswered(t, config, busyOnce)
+			l.requireAcknowledged(t, 100)
+			from.end()
+			n.requireEnds(t)
+			n.start(t)
+			l.requireDelivered(t, bySenders)
+			n.requireEnds(t)
+		})
+	}
 }
 
 // busyOnce refuses the first request, for a day.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
@@ -121,14 +122,14 @@ func (r *siege) attacks(short bool) (all []attack) {
 
 // mostCostly are the inputs of LIMITS=short, and of configurations whose doors are those of others.
 var mostCostly = []string{
-	"push pprof: labels of mixed units", "push pprof: distinct labels", "push pprof: lines",
+	"push pprof: labels of mixed units", "push pprof: distinct labels", "push pprof: lines", "push pprof: zeros",
 	"push V8: samples", "push Go trace: batches without events", "push Go trace: CPU samples", "push JFR: a long state",
 	"push perf: inlined", "push folded: deep", "push raw: distinct labels", "push form: distinct labels",
 	"push push.v1 of a pprof: distinct labels",
-	"otlp gRPC: samples", "otlp gRPC: small stacks", "otlp gRPC: many small samples", "otlp gRPC: strings",
-	"otlp HTTP: samples",
+	"otlp gRPC: samples", "otlp gRPC: samples of a long name", "otlp gRPC: small stacks",
+	"otlp gRPC: many small samples", "otlp gRPC: strings", "otlp HTTP: samples",
 	"otlp JSON: samples", "splunk gRPC: small records", "splunk JSON: records",
-	"splunk HTTP: pprof: labels of mixed units",
+	"splunk HTTP: attributes of a stack", "splunk HTTP: pprof: labels of mixed units",
 	"hec: many fields", "hec: a large object", "hec: pprof: labels of mixed units", "hec: pprof: distinct labels",
 }
 
@@ -220,18 +221,18 @@ func (r *siege) addPushes(add adder) {
 	}
 	for _, format := range slices.Sorted(maps.Keys(formats)) {
 		r.inputs(formats[format], largest, func(name string, size, fits int, input func(int) []byte) {
-			post(format+": "+name, "/v1/profiles"+service, octets, "", size, func() []byte { return worst.Gzip(input(fits)) })
+			post(format+": "+name, "/v1/profiles"+service, octets, "", size, func() []byte { return profiletest.Gzip(input(fits)) })
 		})
 	}
 	// The other ways, with a few payloads each.
 	r.inputs(worst.PProf.Only("samples", "distinct labels", "text as labels"), largest,
 		func(name string, size, fits int, input func(int) []byte) {
-			whole, half := func() []byte { return input(fits) }, func() []byte { return worst.Gzip(input(fits / 2)) }
-			packed := func() []byte { return worst.Gzip(whole()) }
+			whole, half := func() []byte { return input(fits) }, func() []byte { return profiletest.Gzip(input(fits / 2)) }
+			packed := func() []byte { return profiletest.Gzip(whole()) }
 			post("raw: "+name, "/v1/pprof"+service, octets, "", size, whole)
 			post("gzip: "+name, "/v1/pprof"+service, octets, "gzip", size, packed)
 			post("zstd: "+name, "/v1/pprof"+service, octets, "zstd", size, func() []byte { return worst.Zstd(whole()) })
-			post("gzip in gzip: "+name, "/v1/pprof"+service, octets, "gzip", size, func() []byte { return worst.Gzip(packed()) })
+			post("gzip in gzip: "+name, "/v1/pprof"+service, octets, "gzip", size, func() []byte { return profiletest.Gzip(packed()) })
 			post("form: "+name, "/v1/pprof"+service, formType, "", size, func() []byte {
 				return form("a.pb.gz", half(), "b.pb.gz", half())
 			})
@@ -245,7 +246,7 @@ func (r *siege) addPushes(add adder) {
 				return form("profile", half(), "prev_profile", half())
 			})
 			post("push.v1 of a pprof: "+name, pushV1, "application/proto", "gzip", size, func() []byte {
-				return worst.Gzip(worst.PushV1Of(packed()))
+				return profiletest.Gzip(worst.PushV1Of(packed()))
 			})
 		})
 	uploads := worst.Inputs{
@@ -270,11 +271,11 @@ func (r *siege) addPushes(add adder) {
 		},
 	}
 	r.inputs(uploads, largest, func(name string, size, fits int, input func(int) []byte) {
-		post(name, "/profiling/v1/input", formType, "gzip", size, func() []byte { return worst.Gzip(input(fits)) })
+		post(name, "/profiling/v1/input", formType, "gzip", size, func() []byte { return profiletest.Gzip(input(fits)) })
 	})
 	r.inputs(worst.JFRLabels, largest, func(name string, size, fits int, input func(int) []byte) {
 		post("ingest JFR: "+name, "/ingest?name=worst&format=jfr", formType, "", size, func() []byte {
-			return form("jfr", worst.Gzip(worst.JFR["spans of a context"](fits/2)), "labels", worst.Gzip(input(fits/2)))
+			return form("jfr", profiletest.Gzip(worst.JFR["spans of a context"](fits/2)), "labels", profiletest.Gzip(input(fits/2)))
 		})
 	})
 	for _, way := range []struct {
@@ -287,7 +288,7 @@ func (r *siege) addPushes(add adder) {
 		{"push.v1 JSON: ", pushV1, "application/json", worst.PushV1JSON},
 	} {
 		r.inputs(way.inputs, largest, func(name string, size, fits int, input func(int) []byte) {
-			post(way.name+name, way.path, way.contentType, "gzip", size, func() []byte { return worst.Gzip(input(fits)) })
+			post(way.name+name, way.path, way.contentType, "gzip", size, func() []byte { return profiletest.Gzip(input(fits)) })
 		})
 	}
 }
@@ -317,7 +318,7 @@ func form(parts ...any) []byte {
 
 // overGRPC is a message of gRPC, compressed.
 func overGRPC(address, method string, plain []byte) message {
-	packed := worst.Gzip(plain)
+	packed := profiletest.Gzip(plain)
 	return message{"http://" + address + method, "application/grpc", "gzip",
 		append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(packed))), packed...)}
 }
@@ -346,7 +347,7 @@ func (r *siege) addOTLP(add adder) {
 func (r *siege) addHTTP(add adder, prefix, address, contentType string, inputs worst.Inputs) {
 	r.inputs(inputs, 20*mib, func(name string, size, fits int, input func(int) []byte) {
 		add(prefix+name, size, func(*testing.T) message {
-			return message{"http://" + address, contentType, "gzip", worst.Gzip(input(fits))}
+			return message{"http://" + address, contentType, "gzip", profiletest.Gzip(input(fits))}
 		})
 	})
 }
@@ -375,7 +376,7 @@ func (r *siege) addSplunk(add adder) {
 		r.inputs(pprofs, 128*mib, func(name string, size, fits int, input func(int) []byte) {
 			add("splunk HTTP: pprof: "+name, size, func(*testing.T) message {
 				return message{"http://" + http, protobuf, "gzip",
-					worst.Gzip(worst.LogRecord(encoded(input(fits)), worst.PProfAttributes()))}
+					profiletest.Gzip(worst.LogRecord(encoded(input(fits)), worst.PProfAttributes()))}
 			})
 		})
 	}
@@ -401,4 +402,4 @@ func hecEvent(t testing.TB, service, pprof string) []byte {
 }
 
 // encoded is a pprof as the body of a log record.
-func encoded(pprof []byte) string { return base64.StdEncoding.EncodeToString(worst.Gzip(pprof)) }
+func encoded(pprof []byte) string { return base64.StdEncoding.EncodeToString(profiletest.Gzip(pprof)) }

@@ -7,14 +7,11 @@ package chaos
 
 import (
 	"bufio"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +43,7 @@ func TestBrowsers(t *testing.T) {
 			r.node.start(t)
 			stock := map[string]bool{r.node.health: true, r.node.metrics: true}
 			found := 0
-			for _, address := range listening(t, r.node.Pid) {
+			for _, address := range r.node.Listening(t) {
 				if stock[address] {
 					continue
 				}
@@ -111,33 +108,4 @@ func ask(t *testing.T, address, method, path string, header map[string]string) (
 	}
 	defer response.Body.Close()
 	return response.StatusCode, true
-}
-
-// listening returns the addresses on which a process listens.
-func listening(t *testing.T, pid int) (addresses []string) {
-	t.Helper()
-	sockets := map[string]bool{}
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	require.NoError(t, err)
-	for _, file := range files {
-		if to, err := os.Readlink(file); err == nil {
-			sockets[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
-		}
-	}
-	for _, table := range []string{"tcp", "tcp6"} {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
-		require.NoError(t, err)
-		for line := range strings.Lines(string(text)) {
-			const listen, address, state, inode = "0A", 1, 3, 9
-			fields := strings.Fields(line)
-			if len(fields) <= inode || fields[state] != listen || !sockets[fields[inode]] {
-				continue
-			}
-			_, hexPort, _ := strings.Cut(fields[address], ":")
-			port, err := strconv.ParseUint(hexPort, 16, 16)
-			require.NoError(t, err)
-			addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
-		}
-	}
-	return addresses
 }

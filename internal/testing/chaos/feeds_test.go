@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
@@ -90,7 +91,7 @@ func (r *siege) targetAttacks() (all []attack) {
 	add("that answer the worst pprofs", inFile, func(t *testing.T) string {
 		var bodies [][]byte
 		for _, name := range pprofsOfRecords {
-			bodies = append(bodies, worst.Gzip(worst.PProf[name](8_000_000)))
+			bodies = append(bodies, profiletest.Gzip(worst.PProf[name](8_000_000)))
 		}
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			_, _ = w.Write(bodies[len(request.URL.Path)%len(bodies)])

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
@@ -85,7 +86,7 @@ func (r *siege) pushPProf(t *testing.T, ctx context.Context, service string, ppr
 	t.Helper()
 	if r.doors.push > 0 {
 		return post(ctx, "http://"+r.node.pprof+"/v1/pprof?service.name="+service, "application/octet-stream",
-			worst.Gzip(pprof))
+			profiletest.Gzip(pprof))
 	}
 	return post(ctx, "http://"+r.node.hec+"/services/collector/event", jsonType, hecEvent(t, service, encoded(pprof)))
 }

@@ -114,22 +114,3 @@ func sendSlowly(t *testing.T, address, path string) {
 		}
 	}()
 }
-
-// TestStopInTheFirstMoments stops an agent that has just started. It ends in order, unless Go has not reached main yet.
-// Then the signal ends it, and nothing has to be put in order.
-func TestStopInTheFirstMoments(t *testing.T) {
-	s := newScenario(t, alsoShort)
-	n := newNode(t, agentConfig, "127.0.0.1:1")
-	took := time.Now()
-	n.start(t)
-	start := time.Since(took)
-	n.requireEnds(t)
-	for range s.size(8, 60) {
-		n.startWithoutWaiting(t)
-		time.Sleep(s.between(0, 2*start))
-		n.requireEnds(t)
-		if n.Log.String() != "" {
-			require.NoError(t, n.ExitErr)
-		}
-	}
-}

@@ -12,7 +12,6 @@ package worst
 
 import (
 	"bytes"
-	"compress/gzip"
 	"iter"
 	"maps"
 	"slices"
@@ -44,15 +43,6 @@ func (in Inputs) Only(names ...string) Inputs {
 		some[name] = in[name]
 	}
 	return some
-}
-
-// Gzip compresses an input as programs do.
-func Gzip(plain []byte) []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = w.Write(plain) // a buffer accepts everything
-	_ = w.Close()
-	return b.Bytes()
 }
 
 // Zstd compresses an input.
