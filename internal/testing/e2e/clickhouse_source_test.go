@@ -6,7 +6,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/storetest"
 )
@@ -120,15 +120,6 @@ func clickhousePage(t *testing.T, server *clickhousetest.Server, profiles []ppro
 		require.Zero(t, m.Add(pd, time.Now()).Refused)
 	}
 	page := launchWith(t, "config/backends/clickhouse-page.yaml", nil, "CLICKHOUSE_HTTP="+server.URL, "PAGE_WINDOW=87600h")
-	get := func(path string) []byte {
-		response, err := http.Get("http://" + page.graphs + path)
-		require.NoError(t, err)
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", path, body)
-		return body
-	}
 	infos, err := m.Catalog(t.Context(), "", nil)
 	require.NoError(t, err)
 	require.NotEmpty(t, infos)
@@ -150,7 +141,7 @@ func clickhousePage(t *testing.T, server *clickhousetest.Server, profiles []ppro
 			}
 		}
 		query := url.Values{"service": {in.Service}, "profile": {in.Profile}, "type": {in.Type.String()}, "limit": {"10000"}}
-		require.NoError(t, json.Unmarshal(get("/api/table?"+query.Encode()), &answer))
+		require.NoError(t, json.Unmarshal([]byte(requireGet(t, "http://"+page.graphs+"/api/table?"+query.Encode())), &answer))
 		got := map[string][2]int64{}
 		for _, row := range answer.Functions {
 			sums := got[row.Name]
@@ -159,13 +150,9 @@ func clickhousePage(t *testing.T, server *clickhousetest.Server, profiles []ppro
 		require.Equal(t, want, got, "%v", sel)
 	}
 	server.SetAway(true)
-	response, err := http.Get("http://" + page.graphs + "/api/services")
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
-	require.Contains(t, string(text), "the engine is away")
+	answer := collectortest.Ask(t, http.MethodGet, "http://"+page.graphs+"/api/services", nil)
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	require.Contains(t, answer.Body, "the engine is away")
 	server.SetAway(false)
 	page.Terminate(t)
 }
@@ -178,11 +165,6 @@ func TestClickHousePageConfig(t *testing.T) {
 	defer server.Close()
 	requireValid(t, config)
 	c := launch(t, config, "CLICKHOUSE_HTTP="+server.URL)
-	response, err := http.Get("http://" + c.graphs + "/api/services")
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.JSONEq(t, `{"services": [], "more": 0}`, string(text))
+	require.JSONEq(t, `{"services": [], "more": 0}`, requireGet(t, "http://"+c.graphs+"/api/services"))
 	c.Terminate(t)
 }

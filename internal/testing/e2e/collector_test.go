@@ -56,7 +56,7 @@ type collector struct {
 
 // setAddresses sets free addresses, and returns the variables by which the files of config/ learn them. A variable in
 // env takes precedence.
-func (c *collector) setAddresses(t *testing.T, env ...string) []string {
+func (c *collector) setAddresses(t testing.TB, env ...string) []string {
 	t.Helper()
 	var variables []string
 	for name, address := range map[string]*string{
@@ -79,7 +79,7 @@ func (c *collector) setAddresses(t *testing.T, env ...string) []string {
 }
 
 // newCollector prepares a command line of the binary. Its addresses and folders are free ones, unless env sets them.
-func newCollector(t *testing.T, command []string, env ...string) *collector {
+func newCollector(t testing.TB, command []string, env ...string) *collector {
 	t.Helper()
 	c := &collector{outputDir: filepath.Join(t.TempDir(), "made", "by-itself"), targets: t.TempDir()}
 	c.command = exec.Command(command[0], command[1:]...)
@@ -93,7 +93,7 @@ func newCollector(t *testing.T, command []string, env ...string) *collector {
 
 // launchWith starts the binary with a configuration, flags and variables, and waits until it is ready. The collector is
 // stopped when the test ends, if the test has not done that.
-func launchWith(t *testing.T, config string, flags []string, env ...string) *collector {
+func launchWith(t testing.TB, config string, flags []string, env ...string) *collector {
 	t.Helper()
 	path, err := collectortest.Binary()
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func launchWith(t *testing.T, config string, flags []string, env ...string) *col
 	return c
 }
 
-func launch(t *testing.T, config string, env ...string) *collector {
+func launch(t testing.TB, config string, env ...string) *collector {
 	t.Helper()
 	return launchWith(t, config, nil, env...)
 }

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -24,12 +23,10 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 const (
@@ -63,11 +60,10 @@ func benchAgentAndGateway(b *testing.B, f fleet) {
 	}
 	var samples atomic.Int64
 	wire := startCounter(b, startSink(b, &samples))
-	gateway, gatewayAddress := startBenchCollector(b, gatewayConfig, "OTLP_GRPC_ENDPOINT",
-		"BACKEND_ENDPOINT="+wire.address)
-	agentWire := startCounter(b, gatewayAddress)
-	agent, agentAddress := startBenchCollector(b, agentConfig, "PPROF_ENDPOINT", "BACKEND_ENDPOINT="+agentWire.address)
-	f.agent, f.gateway, f.agentAddress, f.samples = agent, gateway, agentAddress, &samples
+	f.gateway = launch(b, gatewayConfig, "BACKEND_ENDPOINT="+wire.address)
+	agentWire := startCounter(b, f.gateway.otlp)
+	f.agent = launch(b, agentConfig, "BACKEND_ENDPOINT="+agentWire.address)
+	f.samples = &samples
 	f.agentBytes, f.gatewayBytes = agentWire.bytes.Load, wire.bytes.Load
 	benchFleet(b, f)
 }
@@ -78,12 +74,11 @@ func benchKafka(b *testing.B, f fleet) {
 	}
 	var samples atomic.Int64
 	wire := startCounter(b, startSink(b, &samples))
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(kafkaPartitions, kafkaTopic))
-	require.NoError(b, err)
-	b.Cleanup(cluster.Close)
-	broker := "KAFKA_BROKERS=" + cluster.ListenAddrs()[0]
-	f.agent, f.agentAddress = startBenchCollector(b, kafkaAgentConfig, "PPROF_ENDPOINT", broker)
-	f.gateway, _ = startBenchCollector(b, kafkaGatewayConfig, "HEALTH_ENDPOINT", broker, "BACKEND_ENDPOINT="+wire.address)
+	address := freeAddress(b)
+	startKafka(b, address)
+	broker := "KAFKA_BROKERS=" + address
+	f.agent = launch(b, kafkaAgentConfig, broker)
+	f.gateway = launch(b, kafkaGatewayConfig, broker, "BACKEND_ENDPOINT="+wire.address)
 	f.samples, f.gatewayBytes = &samples, wire.bytes.Load
 	f.agentBytes = func() int64 { return f.agent.metric(b, "otelcol_kafka_exporter_bytes") }
 	benchFleet(b, f)
@@ -96,7 +91,6 @@ type fleet struct {
 	pause time.Duration
 
 	agent, gateway           *collector
-	agentAddress             string
 	agentBytes, gatewayBytes func() int64
 	// samples counts what has arrived at the end.
 	samples *atomic.Int64
@@ -141,7 +135,7 @@ func (f fleet) send(b *testing.B, payloads []benchPayload) {
 	if f.pause > 0 {
 		for tick, i := time.NewTicker(f.pause), 0; i < len(payloads); i++ {
 			<-tick.C
-			running.Go(func() { pushBench(b, f.agentAddress, payloads[i]) })
+			running.Go(func() { pushBench(b, f.agent.endpoint, payloads[i]) })
 		}
 		return
 	}
@@ -149,7 +143,7 @@ func (f fleet) send(b *testing.B, payloads []benchPayload) {
 	for sender := range senders {
 		running.Go(func() {
 			for i := sender; i < len(payloads); i += senders {
-				pushBench(b, f.agentAddress, payloads[i])
+				pushBench(b, f.agent.endpoint, payloads[i])
 			}
 		})
 	}
@@ -185,38 +179,11 @@ func (s *sink) Export(_ context.Context, request pprofileotlp.ExportRequest) (pp
 	return pprofileotlp.NewExportResponse(), nil
 }
 
-// startBenchCollector starts a configuration of this repository, which listens where the named variable says.
-func startBenchCollector(b *testing.B, config, endpoint string, env ...string) (c *collector, address string) {
-	path, err := collectortest.Binary()
-	require.NoError(b, err)
-	config, err = filepath.Abs(filepath.Join(repository, config))
-	require.NoError(b, err)
-	c = &collector{metrics: freeAddress(b)}
-	for _, name := range []string{"PPROF_ENDPOINT", "OTLP_GRPC_ENDPOINT", "OTLP_HTTP_ENDPOINT", "SPLUNK_GRPC_ENDPOINT",
-		"SPLUNK_HTTP_ENDPOINT", "SPLUNK_HEC_ENDPOINT", "HEALTH_ENDPOINT", "STATUS_ENDPOINT", "PAGE_ENDPOINT"} {
-		b.Setenv(name, freeAddress(b))
-	}
-	c.endpoint = os.Getenv(endpoint)
-	_, metricsPort, _ := net.SplitHostPort(c.metrics)
-	for _, variable := range append(env, "METRICS_PORT="+metricsPort, "QUEUE_DIRECTORY="+b.TempDir(), "SCRAPE_TARGETS="+
-		b.TempDir()+"/*.yaml") {
-		name, value, _ := strings.Cut(variable, "=")
-		b.Setenv(name, value)
-	}
-	c.command = exec.Command(path, "--config", config)
-	c.start(b, config)
-	return c, c.endpoint
-}
-
 // metric sums up the series of one of the collector's own metrics.
 func (c *collector) metric(b *testing.B, name string) (sum int64) {
-	response, err := http.Get("http://" + c.metrics + "/metrics")
-	require.NoError(b, err)
-	defer response.Body.Close()
-	page, err := io.ReadAll(response.Body)
-	require.NoError(b, err)
-	for _, series := range regexp.MustCompile(`(?m)^`+name+`\{.*\} (\S+)$`).FindAllSubmatch(page, -1) {
-		value, err := strconv.ParseFloat(string(series[1]), 64)
+	page := c.ownMetrics(b)
+	for _, series := range regexp.MustCompile(`(?m)^`+name+`\{.*\} (\S+)$`).FindAllStringSubmatch(page, -1) {
+		value, err := strconv.ParseFloat(series[1], 64)
 		require.NoError(b, err)
 		sum += int64(value)
 	}

@@ -6,16 +6,13 @@ package e2e
 import (
 	"bytes"
 	"crypto/tls"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -192,7 +189,7 @@ func testEveryDoorOfPods(t *testing.T, as identity) {
 func (i identity) knockAtAll(t *testing.T, c *collector, forAll ...string) {
 	t.Helper()
 	k := &knocker{trust: &tls.Config{RootCAs: i.pool(t)}}
-	open := c.listening(t)
+	open := c.Listening(t)
 	known := map[string]string{
 		c.health: "health", c.metrics: "metrics", c.endpoint: "pprof", c.otlp: "grpc", c.otlpHTTP: "http", c.splunk: "splunk grpc",
 		c.splunkHTTP: "splunk http", c.hec: "hec", c.status: "status", c.graphs: "page",
@@ -297,38 +294,4 @@ func capturedPayload(t *testing.T) string {
 	payload, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", "go-cpu-labels.pb.gz"))
 	require.NoError(t, err)
 	return string(payload)
-}
-
-// listening returns the addresses on which the process accepts TCP connections.
-func (c *collector) listening(t *testing.T) (addresses []string) {
-	t.Helper()
-	folder := fmt.Sprintf("/proc/%d", c.command.Process.Pid)
-	entries, err := os.ReadDir(folder + "/fd")
-	if os.IsNotExist(err) {
-		t.Skip("there is no /proc")
-	}
-	require.NoError(t, err)
-	sockets := map[string]bool{}
-	for _, entry := range entries {
-		if link, err := os.Readlink(folder + "/fd/" + entry.Name()); err == nil && strings.HasPrefix(link, "socket:[") {
-			sockets[strings.TrimSuffix(strings.TrimPrefix(link, "socket:["), "]")] = true
-		}
-	}
-	for _, table := range []string{"tcp", "tcp6"} {
-		content, err := os.ReadFile(folder + "/net/" + table)
-		if os.IsNotExist(err) {
-			continue
-		}
-		require.NoError(t, err)
-		const listen = "0A"
-		for line := range strings.Lines(string(content)) {
-			if fields := strings.Fields(line); len(fields) > 9 && fields[3] == listen && sockets[fields[9]] {
-				_, hex, _ := strings.Cut(fields[1], ":")
-				port, err := strconv.ParseUint(hex, 16, 16)
-				require.NoError(t, err)
-				addresses = append(addresses, net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10)))
-			}
-		}
-	}
-	return addresses
 }

@@ -76,34 +76,3 @@ func TestStopsThoughSendersWait(t *testing.T) {
 		})
 	}
 }
-
-// TestDeliveredIsNotLost kills a gateway with `acknowledge: delivered` again and again. What it acknowledged is in its
-// queue on disk, and arrives.
-func TestDeliveredIsNotLost(t *testing.T) {
-	to, storage, from := startBackend(t), t.TempDir(), newAgents(t)
-	for range 4 {
-		gateway := startGateway(t, to, storage,
-			"--set=processors.dictionary_dedup.acknowledge=delivered", "--set=processors.dictionary_dedup.timeout=50ms")
-		client := dial(t, gateway.otlp)
-		var running sync.WaitGroup
-		for agent := range 6 {
-			running.Go(func() {
-				for {
-					pd, functions := from.message(agent)
-					if export(client, pd) != nil {
-						return // killed
-					}
-					from.acknowledge(functions)
-				}
-			})
-		}
-		time.Sleep(700 * time.Millisecond)
-		gateway.Kill()
-		running.Wait()
-	}
-	require.NotEmpty(t, from.acked)
-	gateway := startGateway(t, to, storage)
-	waitForAll(t, from.acked, func() map[string]int { return leaves(t, to.messages()) })
-	gateway.Terminate(t)
-	t.Logf("%d samples were acknowledged", len(from.acked))
-}

@@ -42,7 +42,7 @@ func requireGet(t testing.TB, url string) string {
 }
 
 // ownMetrics returns the collector's own metrics.
-func (c *collector) ownMetrics(t *testing.T) string {
+func (c *collector) ownMetrics(t testing.TB) string {
 	t.Helper()
 	return requireGet(t, "http://"+c.metrics+"/metrics")
 }
@@ -59,7 +59,7 @@ func post(url, contentType string, body []byte) (status int, answer string, err 
 }
 
 // requirePost sends a body, and returns the body of the response, whose status must be 2xx.
-func requirePost(t *testing.T, url, contentType string, body []byte) string {
+func requirePost(t testing.TB, url, contentType string, body []byte) string {
 	t.Helper()
 	status, answer, err := post(url, contentType, body)
 	require.NoError(t, err, url)

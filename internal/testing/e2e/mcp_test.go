@@ -6,7 +6,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/base64"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,11 +89,7 @@ func TestAssistant(t *testing.T) {
 	require.NoError(t, err)
 	c := newCollector(t, []string{path, "--config", newFile(t, "mcp.yaml", []byte(mcpConfig))})
 	c.start(t, "the collector with mcp")
-	response, err := http.Post("http://"+c.endpoint+"/v1/pprof?service.name=shop", "application/octet-stream",
-		bytes.NewReader(pprof))
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, 2, response.StatusCode/100)
+	requirePost(t, "http://"+c.endpoint+"/v1/pprof?service.name=shop", "application/octet-stream", pprof)
 	url := "http://" + c.graphs
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("assistant:secret"))
 

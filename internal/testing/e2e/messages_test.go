@@ -5,8 +5,10 @@ package e2e
 
 import (
 	"iter"
+	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -114,10 +116,13 @@ func samplesByService(profiles iter.Seq[located]) map[string]int {
 type valueType struct{ name, unit string }
 
 // sumsOfPprof adds up the values of each sample type.
-func sumsOfPprof(p *profile.Profile) map[valueType]int64 {
+func sumsOfPprof(t *testing.T, payload []byte) map[valueType]int64 {
+	t.Helper()
+	p, err := profile.ParseData(payload)
+	require.NoError(t, err)
 	sums := map[valueType]int64{}
-	for i, t := range p.SampleType {
-		key := valueType{t.Type, t.Unit}
+	for i, of := range p.SampleType {
+		key := valueType{of.Type, of.Unit}
 		sums[key] += 0 // a type without samples counts, too
 		for _, sample := range p.Sample {
 			sums[key] += sample.Value[i]

@@ -75,7 +75,7 @@ func requireSame(t *testing.T, payload []byte, pd pprofile.Profiles) {
 	t.Helper()
 	want, err := profile.ParseData(payload)
 	require.NoError(t, err)
-	require.Equal(t, sumsOfPprof(want), sumsOfOTLP(profilesIn(pd)))
+	require.Equal(t, sumsOfPprof(t, payload), sumsOfOTLP(profilesIn(pd)))
 
 	encoded, _, err := encode.Encode(pd)
 	require.NoError(t, err)

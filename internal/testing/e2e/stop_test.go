@@ -109,14 +109,15 @@ func startStuck(t *testing.T, processors string, silent bool) *collector {
 	}
 	c := launch(t, newFile(t, "stuck.yaml", []byte(stuckConfig)), "BACKEND_ENDPOINT="+backend, "PROCESSORS="+processors,
 		"OTELCOL_PROFILES_SHUTDOWN_TIMEOUT=2s")
-	client := dial(t, c.otlp)
+	client, from := dial(t, c.otlp), newAgents(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	waiting := make(chan struct{}, 8)
 	for i := range 8 {
 		go func() {
 			waiting <- struct{}{}
-			_, _ = client.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(message(i)))
+			pd, _ := from.message(i)
+			_, _ = client.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd))
 			<-waiting
 		}()
 	}

@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -40,6 +39,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const (
@@ -103,12 +103,8 @@ func (d *storeDay) request(t *testing.T, service int, at time.Time, steps int) (
 	for step := range steps {
 		// The time is a field that follows the others, in a member of gzip of its own: nothing has to be compressed again.
 		const timeNanos = 9
-		var when bytes.Buffer
-		w := gzip.NewWriter(&when)
 		start := at.Add(time.Duration(step) * storeStep)
-		_, err := w.Write(binary.AppendUvarint([]byte{timeNanos << 3}, uint64(start.UnixNano())))
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
+		when := profiletest.Gzip(binary.AppendUvarint([]byte{timeNanos << 3}, uint64(start.UnixNano())))
 		variant := int(start.Unix()/int64(storeStep.Seconds())) % storeVariants
 		for _, p := range d.services[service] {
 			request.Series = append(request.Series, &pushv1.RawProfileSeries{
@@ -117,7 +113,7 @@ func (d *storeDay) request(t *testing.T, service int, at time.Time, steps int) (
 					{Name: "pod", Value: fmt.Sprintf("shop-%d-abcde", service)},
 					{Name: "service_name", Value: fmt.Sprintf("shop-%d", service)},
 				},
-				Samples: []*pushv1.RawSample{{RawProfile: slices.Concat(p.bodies[variant], when.Bytes())}},
+				Samples: []*pushv1.RawSample{{RawProfile: slices.Concat(p.bodies[variant], when)}},
 			})
 			samples += p.samples[variant]
 		}
