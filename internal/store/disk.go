@@ -228,6 +228,7 @@ func (s *Store) Close() error {
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Release())
+		d.lock = nil // whoever could not open the store closes it, too
 	}
 	return errors.Join(errs...)
 }

@@ -20,19 +20,22 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A byte of the log that the disk returns wrong costs what is behind it in its block, not the blocks that begin in
-// later segments.
+// A byte of the log that the disk returns wrong, or a segment that is missing, costs what is behind it in its block, not
+// the blocks that begin in later segments. The log goes on.
 func TestDamagedLog(t *testing.T) {
-	for _, damaged := range []bool{false, true} {
-		t.Run(fmt.Sprint("damaged ", damaged), func(t *testing.T) {
+	for _, fault := range []string{"none", "damaged", "missing"} {
+		t.Run(fault, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, diskConfig(t, dir))
 			s.disk.writing.Lock() // the blocks wait to be written
+			push := func(s *Store, now time.Time) {
+				refused := s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+					Time(uint64(now.Add(-time.Minute).UnixNano()), 60e9).Sample(profiletest.Value(1, "leaf")).Build(), now).Refused
+				require.Zero(t, refused)
+			}
 			for i := range 3 {
 				for k := range 5 {
-					now := noon.Add(time.Duration(i)*time.Hour + time.Duration(k+1)*time.Minute)
-					s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
-						Time(uint64(now.Add(-time.Minute).UnixNano()), 60e9).Sample(profiletest.Value(1, "leaf")).Build(), now)
+					push(s, noon.Add(time.Duration(i)*time.Hour+time.Duration(k+1)*time.Minute))
 				}
 			}
 			require.Len(t, s.blocks, 3)
@@ -40,7 +43,10 @@ func TestDamagedLog(t *testing.T) {
 			segments, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
 			require.NoError(t, err)
 			t.Log(len(segments), "segments")
-			if damaged {
+			switch fault {
+			case "missing":
+				require.NoError(t, os.Remove(segments[1]))
+			case "damaged":
 				b, err := os.ReadFile(segments[1])
 				require.NoError(t, err)
 				b[len(b)/20] ^= 1
@@ -52,11 +58,21 @@ func TestDamagedLog(t *testing.T) {
 			again := open(t, cfg)
 			got := sum(t, again,
 				model.Selection{Service: "shop", Profile: "process_cpu", From: noon.Add(100 * time.Minute).UnixNano()})
-			t.Log(reports)
+			assert.Equal(t, fault != "none", len(reports) > 0, reports)
 			assert.EqualValues(t, 5, got, "the third block, which begins in a segment of its own")
+			push(again, noon.Add(3*time.Hour))
 			require.NoError(t, again.Close())
 		})
 	}
+}
+
+// Whoever cannot open a store closes it, too, without another error.
+func TestCloseAfterAFailedOpen(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	require.NoError(t, os.WriteFile(filepath.Join(cfg.Disk.Directory, logFolder), nil, 0o600))
+	s := New(cfg)
+	require.ErrorContains(t, s.Open(), "not a directory")
+	require.NoError(t, s.Close())
 }
 
 // The log is synced every second, also while a day becomes one block. A log that cannot be synced shows whether it was

@@ -6,7 +6,7 @@
 // before a number. Nothing else is deleted.
 //
 // A process or a disk can stop within a record. Replay cuts such an end in place, which needs no room, and goes on.
-// Wrong bytes cost what follows in their segment, not the next ones.
+// Wrong bytes cost what follows in their segment, not the next ones, and a segment that is missing costs what it had.
 package wal
 
 import (
@@ -97,7 +97,14 @@ func Replay(dir string, use func(segment int, record []byte) error, found func(*
 	if err != nil {
 		return err
 	}
-	for _, segment := range list {
+	missing, err := renumber(dir, list)
+	if err != nil {
+		return err
+	}
+	for i, segment := range list {
+		if missing[i] {
+			found(&Fault{Path: wlog.SegmentName(dir, segment), Err: errors.New("the segment before it is missing")})
+		}
 		fault, err := read(wlog.SegmentName(dir, segment), func(record []byte) error { return use(segment, record) })
 		if err != nil {
 			return err
@@ -125,6 +132,27 @@ func segments(dir string) (list []int, err error) {
 	}
 	slices.Sort(list)
 	return list, nil
+}
+
+// renumber closes the gaps in the numbers of segments, since no log opens behind one. It returns before which there was
+// one.
+func renumber(dir string, list []int) (missing map[int]bool, err error) {
+	missing = map[int]bool{}
+	for i := 1; i < len(list); i++ {
+		if list[i] > list[i-1]+1 {
+			missing[i] = true
+		}
+	}
+	if len(missing) == 0 {
+		return missing, nil
+	}
+	for i := len(list) - 2; i >= 0; i-- {
+		if next := list[i+1] - 1; next > list[i] {
+			err = cmp.Or(err, os.Rename(wlog.SegmentName(dir, list[i]), wlog.SegmentName(dir, next)))
+			list[i] = next
+		}
+	}
+	return missing, cmp.Or(err, blockfile.SyncDir(dir))
 }
 
 // segmentFile notes why a segment could not be read further.
