@@ -102,6 +102,7 @@ func (c *Config) Validate() error {
 	faults.Require(c.MaxProfileSamples > 0, "`max_profile_samples` must be positive, found %d", c.MaxProfileSamples)
 	faults.Require(c.MaxProfileBytes >= minMaxProfileBytes, "`max_profile_bytes` must be at least %d, found %d",
 		minMaxProfileBytes, c.MaxProfileBytes)
+	faults.Require(c.Client.Timeout >= 0, "`timeout` must not be negative, found %s", c.Client.Timeout)
 	faults.Require(c.MaxRetryAfter > 0, "`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
 	return faults.Err()
 }
