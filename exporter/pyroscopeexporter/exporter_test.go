@@ -540,7 +540,7 @@ func TestValidate(t *testing.T) {
 		"`external_labels`: \"a.b\"":       func(c *Config) { c.ExternalLabels["a.b"] = "x" },
 		"`max_profile_samples` must be":    func(c *Config) { c.MaxProfileSamples = 0 },
 		"`max_profile_bytes` must be at l": func(c *Config) { c.MaxProfileBytes = 1 },
-		"`timeout` must not be negative": func(c *Config) { c.Client.Timeout = -1 },
+		"`timeout` must not be negative":   func(c *Config) { c.Client.Timeout = -1 },
 		"`max_retry_after` must be posit":  func(c *Config) { c.MaxRetryAfter = 0 },
 	} {
 		cfg := createDefaultConfig().(*Config)

@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A byte of the log that the disk returns wrong, or a segment that is missing, costs what is behind it in its block, not
-// the blocks that begin in later segments. The log goes on.
+// A byte of the log that the disk returns wrong, or a segment that is missing, costs what is behind it in its block,
+// not the blocks that begin in later segments. The log goes on.
 func TestDamagedLog(t *testing.T) {
 	for _, fault := range []string{"none", "damaged", "missing"} {
 		t.Run(fault, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestPprofWithATimeInAnotherUnit(t *testing.T) {
 		require.NoError(t, p.Write(&body))
 		code, _, a := send(t, f.profilesURL(), body.Bytes())
 		require.Equal(t, http.StatusNoContent, code, "%v", a)
-		assert.EqualValues(t, int64(1714979289e9), firstProfile(f.Await(i+1)[i]).Time(), at)
+		assert.EqualValues(t, int64(1714979289e9), firstProfile(f.Await(i + 1)[i]).Time(), at)
 	}
 }
 

@@ -70,8 +70,9 @@ func TestLines(t *testing.T) {
 // What an answer names can be asked for, however long it is, and so can what was sent.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("long", 400)
-	leaf := profiletest.Location{Lines: []profiletest.Line{{Function: profiletest.Function{Name: long + "()", File: long + ".go"},
-		Line: 7}}}
+	leaf := profiletest.Location{Lines: []profiletest.Line{
+		{Function: profiletest.Function{Name: long + "()", File: long + ".go"}, Line: 7},
+	}}
 	pd := profiletest.New().Resource("service.name", long, "host.name", long).Profile("cpu", "nanoseconds").
 		Time(uint64(noon.UnixNano()), 1e9).
 		Sample(profiletest.Sample{Stack: []profiletest.Location{leaf}, Values: []int64{3}}).Build()

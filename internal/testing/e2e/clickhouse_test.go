@@ -22,8 +22,9 @@ import (
 )
 
 // TestClickHouse runs config/backends/clickhouse.yaml against ClickHouse's engine, with the table that the exporter
-// makes, and with that of config/backends/clickhouse-table.sql, which is made after the collector has started. What arrives there is all that a table has a place for,
-// also of what was sent while the engine was away and the collector was killed: docs/clickhouse.md has what is lost.
+// makes, and with that of config/backends/clickhouse-table.sql, which is made after the collector has started. What
+// arrives there is all that a table has a place for, also of what was sent while the engine was away and the collector
+// was killed: docs/clickhouse.md has what is lost.
 func TestClickHouse(t *testing.T) {
 	t.Parallel()
 	app := clickhousetest.Install(t)
