@@ -5,10 +5,9 @@
 // send.
 //
 //	view        what is sent of a message: one value instead of timestamps, labels that a server accepts (view.go)
-//	sendWhole   sends a message if each of its pprofs is small enough (push.go)
-//	parts       combines profiles, and splits them by their size as OTLP (push.go)
+//	sendWhole   sends a message if the server accepts each of its pprofs (push.go)
+//	sendPieces  cuts it until the server does (push.go)
 //	send        encodes a view as one pprof for each group of sample types (push.go)
-//	sendPieces  sends a part whose pprofs are larger than the server accepts (push.go)
 //	series      makes the labels of a pprof (push.go, labels.go)
 //	post        sends one request for each series (client.go)
 //

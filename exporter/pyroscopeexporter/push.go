@@ -45,8 +45,8 @@ func (e *pyroscopeExporter) shutdown(context.Context) error {
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
 	p := pusher{pyroscopeExporter: e, report: exportreport.Report{Unit: "series"},
 		budget: budget{message: pd, limit: minBytes}}
-	if !p.sendWhole(ctx, pd) {
-		p.parts(ctx, pd, e.cfg.MaxProfileBytes)
+	if excess, ok := p.sendWhole(ctx, pd); !ok {
+		p.sendPieces(ctx, pd, excess)
 	}
 	var left pprofile.Profiles
 	if p.retryErr != nil {
@@ -102,12 +102,12 @@ func (p *pusher) fail(err error) {
 	p.isStopped = p.isStopped || p.failures >= maxFailures || !errors.Is(err, errOfSeries)
 }
 
-// sendWhole sends pd if it follows OTLP's rules and no pprof is too large, as is usual. It reports whether it did. pd
-// is only read.
-func (p *pusher) sendWhole(ctx context.Context, pd pprofile.Profiles) bool {
+// sendWhole sends pd if it follows OTLP's rules and no pprof is too large, as is usual. It reports whether it did, and
+// otherwise the excess of its pprofs. pd is only read.
+func (p *pusher) sendWhole(ctx context.Context, pd pprofile.Profiles) (excess float64, ok bool) {
 	size, done, err := p.send(ctx, newView(pd, p.cfg), false)
 	if err != nil || size.excess > 1 {
-		return false
+		return size.excess, false
 	}
 	if p.retryErr != nil {
 		left := pprofile.NewProfiles()
@@ -115,51 +115,92 @@ func (p *pusher) sendWhole(ctx context.Context, pd pprofile.Profiles) bool {
 		removeProfiles(left, done)
 		p.retry = append(p.retry, left)
 	}
-	return true
+	return 0, true
 }
 
-// parts sends pd in parts of at most maxBytes as OTLP, or more if a part cannot be split.
-func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) {
-	batch := p.batches.Get(compact.Options{MaxBytes: maxBytes, CombineSamples: true})
-	defer p.batches.Put(batch)
-	batch.Add(pd)
+// Samples of OTLP share stacks and attributes, which samples of pprof repeat. Together the pprofs of a message have at
+// most minBytes plus maxExpansion times its size as OTLP, like those of one call of Encode.
+const (
+	minBytes     = 1 << 20
+	maxExpansion = 64
+)
+
+// pieces sends a message in pieces, each with a share of every profile's samples.
+type pieces struct {
+	*pusher
+	batch *compact.Batch
+	room  int // how many bytes the pprofs may still take
+}
+
+// sendPieces sends a message that breaks rules, or whose pprofs have an excess.
+func (p *pusher) sendPieces(ctx context.Context, pd pprofile.Profiles, excess float64) {
+	all := pieces{p, p.batches.Get(compact.Options{CombineSamples: true}),
+		minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd)}
+	defer p.batches.Put(all.batch)
+	all.batch.Add(pd)
 	invalid := 0
-	for _, n := range batch.TakeStats().Dropped {
+	for _, n := range all.batch.TakeStats().Dropped {
 		invalid += n
 	}
 	p.drop(ctx, droppedInvalid, invalid)
-	for part := range batch.Parts() {
-		before := p.failures
-		if !p.isStopped {
-			v := newView(part.Profiles, p.cfg)
-			if size := p.sendPart(ctx, v, false); size.excess > 1 {
-				p.sendPieces(ctx, v, size)
-			}
-		}
-		if p.isStopped || p.failures > before {
-			p.retry = append(p.retry, part.Profiles)
-		}
+	all.cut(ctx, all.batch.All(), excess)
+}
+
+// cut sends a piece as smaller ones, or as it is if it has no excess.
+func (p *pieces) cut(ctx context.Context, piece compact.Piece, excess float64) {
+	n := 1
+	if excess > 1 {
+		n = int(math.Ceil(1.1 * excess))
+	}
+	for _, smaller := range p.batch.Cut(piece, n, false) {
+		p.send(ctx, smaller)
 	}
 }
 
-// encodedSize is the size of the pprofs of a part.
+// send sends a piece, or smaller ones if a pprof is too large for the server.
+func (p *pieces) send(ctx context.Context, piece compact.Piece) {
+	part := p.batch.Part(piece).Profiles
+	samples, before := part.SampleCount(), p.failures
+	switch {
+	case p.isStopped:
+		p.retry = append(p.retry, part)
+		return
+	case p.room < 0:
+		p.countDroppedSamples(ctx, droppedTooLarge, samples)
+		p.report.Refused(samples, "", fmt.Errorf("dropped: as pprof the profiles take more than %d times their size as OTLP",
+			maxExpansion))
+		return
+	}
+	size, done, err := p.pusher.send(ctx, newView(part, p.cfg), !canBeCut(part))
+	if err != nil {
+		p.report.Refused(samples, "", fmt.Errorf("cannot be encoded: %w", err))
+		return
+	}
+	if done == nil {
+		p.cut(ctx, piece, size.excess)
+		return
+	}
+	if p.room -= size.bytes; p.isStopped || p.failures > before {
+		removeProfiles(part, done)
+		p.retry = append(p.retry, part)
+	}
+}
+
+// canBeCut reports whether smaller pieces have smaller pprofs.
+func canBeCut(part pprofile.Profiles) bool {
+	for profile := range otlp.Profiles(part) {
+		if profile.Samples().Len() > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// encodedSize is the size of the pprofs of a message or a piece of it.
 type encodedSize struct {
 	bytes int
 	// excess is the size of the largest pprof divided by the server's limit.
 	excess float64
-}
-
-// sendPart sends a part as send does. Afterwards it has only what must be retried.
-func (p *pusher) sendPart(ctx context.Context, part *view, must bool) encodedSize {
-	samples := part.pd.SampleCount()
-	size, done, err := p.send(ctx, part, must)
-	if err != nil {
-		p.report.Refused(samples, "", fmt.Errorf("cannot be encoded: %w", err))
-	}
-	for at := range done {
-		clearSamples(part.pd.ResourceProfiles().At(at.resource).ScopeProfiles().At(at.scope).Profiles().At(at.profile))
-	}
-	return size
 }
 
 // send sends a series for each pprof that the profiles become, and returns the positions of the profiles that need no
@@ -311,98 +352,6 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 	return &series{labels: labels}
 }
 
-// Samples of OTLP share stacks and attributes, which samples of pprof repeat. Together the pprofs of a part have at
-// most minBytes plus maxExpansion times the part's size as OTLP, like those of one call of Encode.
-const (
-	minBytes     = 1 << 20
-	maxExpansion = 64
-)
-
-// unsent are the samples of a profile that have not been sent.
-type unsent struct {
-	profile pprofile.Profile
-	samples pprofile.SampleSlice
-	next    int
-}
-
-// sendPieces sends a part whose pprofs are larger than the server accepts. It sends pieces, which are runs of each
-// profile's samples. They share the part's dictionary; a pprof has only the entries that its samples refer to.
-func (p *pusher) sendPieces(ctx context.Context, part *view, size encodedSize) {
-	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part.pd)
-	list := removeSamples(part.pd)
-	before := p.failures
-	for pieces := morePieces(1, size.excess); ; {
-		moved, most := movePiece(list, pieces)
-		if moved == 0 {
-			return
-		}
-		size = p.sendPart(ctx, part, most == 1)
-		if size.excess > 1 && most > 1 {
-			putBack(list)
-			pieces = morePieces(pieces, size.excess)
-			continue
-		}
-		if p.failures > before {
-			movePiece(list, 1)
-			return
-		}
-		for _, w := range list {
-			clearSamples(w.profile) // what could not be encoded has been counted
-		}
-		if budget -= size.bytes; budget < 0 {
-			left, _ := movePiece(list, 1)
-			p.countDroppedSamples(ctx, droppedTooLarge, left)
-			if left > 0 {
-				p.report.Refused(left, "", fmt.Errorf("dropped: as pprof the profiles take more than %d times their size as OTLP",
-					maxExpansion))
-			}
-			return
-		}
-		pieces = max(1, pieces-1)
-	}
-}
-
-// morePieces returns a larger number of pieces, if one of the given number is too large by the factor excess.
-func morePieces(pieces int, excess float64) int {
-	return int(math.Ceil(float64(pieces) * max(1.1*excess, 1.5)))
-}
-
-func removeSamples(part pprofile.Profiles) (list []*unsent) {
-	for profile := range otlp.Profiles(part) {
-		w := &unsent{profile: profile, samples: pprofile.NewSampleSlice()}
-		profile.Samples().MoveAndAppendTo(w.samples)
-		list = append(list, w)
-	}
-	return list
-}
-
-// movePiece moves the first of pieces pieces of the unsent samples into the profiles. It returns how many samples it
-// moved, and the largest number in one profile.
-func movePiece(list []*unsent, pieces int) (moved, most int) {
-	for _, w := range list {
-		left := w.samples.Len() - w.next
-		n := (left + pieces - 1) / pieces
-		for range n {
-			w.samples.At(w.next).MoveTo(w.profile.Samples().AppendEmpty())
-			w.next++
-		}
-		moved, most = moved+n, max(most, n)
-	}
-	return moved, most
-}
-
-// putBack undoes movePiece.
-func putBack(list []*unsent) {
-	for _, w := range list {
-		n := w.profile.Samples().Len()
-		w.next -= n
-		for i := range n {
-			w.profile.Samples().At(i).MoveTo(w.samples.At(w.next + i))
-		}
-		clearSamples(w.profile)
-	}
-}
-
 // position is that of a profile in a message.
 type position struct{ resource, scope, profile int }
 
@@ -416,8 +365,4 @@ func removeProfiles(pd pprofile.Profiles, positions map[position]bool) {
 			})
 		}
 	}
-}
-
-func clearSamples(profile pprofile.Profile) {
-	profile.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
 }
