@@ -135,17 +135,20 @@ func TestLabelsWithDots(t *testing.T) {
 
 const cpuType = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
-func total(t *testing.T, c interface {
-	SelectMergeStacktraces(ctx context.Context,
-		in *connect.Request[querierv1.SelectMergeStacktracesRequest]) (
-		*connect.Response[querierv1.SelectMergeStacktracesResponse], error)
-}, selector string) int64 {
+// flame returns the flame graph of the processor time of the hour before noon, or of what change selects.
+func flame(t *testing.T, c calls, change func(*querierv1.SelectMergeStacktracesRequest)) *querierv1.FlameGraph {
 	t.Helper()
-	out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-		ProfileTypeID: cpuType, LabelSelector: selector, Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(),
-	}))
-	require.NoError(t, err, selector)
-	return out.Msg.Flamegraph.Total
+	in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, Start: noon.Add(-time.Hour).UnixMilli(),
+		End: noon.UnixMilli()}
+	change(in)
+	out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(in))
+	require.NoError(t, err, in)
+	return out.Msg.Flamegraph
+}
+
+func total(t *testing.T, c calls, selector string) int64 {
+	t.Helper()
+	return flame(t, c, func(in *querierv1.SelectMergeStacktracesRequest) { in.LabelSelector = selector }).Total
 }
 
 // Profiles that only count samples of CPU time are those of the time itself, too, unless the program has both.
@@ -169,10 +172,9 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	c, _ := client(t, s.Querier, noon)
 	assert.EqualValues(t, 9, total(t, c, `{service_name="none"}`))
 	at := noon.Add(-time.Minute).UnixMilli()
-	flame, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-		ProfileTypeID: cpuType, LabelSelector: `{service_name="none"}`, Start: at - 1000, End: at}))
-	require.NoError(t, err)
-	assert.EqualValues(t, 9, flame.Msg.Flamegraph.Total, "the end belongs to the time")
+	assert.EqualValues(t, 9, flame(t, c, func(in *querierv1.SelectMergeStacktracesRequest) {
+		in.LabelSelector, in.Start, in.End = `{service_name="none"}`, at-1000, at
+	}).Total, "the end belongs to the time")
 	assert.EqualValues(t, 200, total(t, c, `{service_name="ebpf"}`))
 	assert.EqualValues(t, 150, total(t, c, `{service_name="ebpf", endpoint="/a"}`))
 	assert.EqualValues(t, 7, total(t, c, `{service_name="go"}`))
@@ -194,12 +196,9 @@ func TestGoroutines(t *testing.T) {
 	require.NotZero(t, s.Add(b.Build(), noon).Profiles)
 	c, _ := client(t, s.Querier, noon)
 	for _, name := range []string{"goroutine", "goroutines"} {
-		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-			ProfileTypeID: name + ":goroutine:count:goroutine:count", Start: noon.Add(-time.Hour).UnixMilli(),
-			End: noon.UnixMilli(),
-		}))
-		require.NoError(t, err)
-		assert.EqualValues(t, 4, out.Msg.Flamegraph.Total, name)
+		assert.EqualValues(t, 4, flame(t, c, func(in *querierv1.SelectMergeStacktracesRequest) {
+			in.ProfileTypeID = name + ":goroutine:count:goroutine:count"
+		}).Total, name)
 	}
 }
 
@@ -273,11 +272,9 @@ func TestProfileIDs(t *testing.T) {
 	}
 	require.Greater(t, len(exemplars), 4)
 	for _, e := range exemplars {
-		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-			ProfileTypeID: cpuType, Start: start, End: end, ProfileIdSelector: []string{e.ProfileId},
-		}))
-		require.NoError(t, err)
-		assert.Equal(t, e.Value, out.Msg.Flamegraph.Total)
+		assert.Equal(t, e.Value, flame(t, c, func(in *querierv1.SelectMergeStacktracesRequest) {
+			in.ProfileIdSelector = []string{e.ProfileId}
+		}).Total)
 		assert.Contains(t, labelText(e.Labels), "service_name=shop-0")
 	}
 }
@@ -339,11 +336,7 @@ func TestPrunedLevelsAddUp(t *testing.T) {
 	keep(t, s, list, noon)
 	c, _ := client(t, s.Querier, noon)
 	for _, most := range []int64{1, 2, 7, 50, 300} {
-		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-			ProfileTypeID: cpuType, Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(), MaxNodes: &most,
-		}))
-		require.NoError(t, err)
-		f := out.Msg.Flamegraph
+		f := flame(t, c, func(in *querierv1.SelectMergeStacktracesRequest) { in.MaxNodes = &most })
 		self, nodes := int64(0), int64(0)
 		for _, row := range f.Levels {
 			for i := 0; i < len(row.Values); i += 4 {
@@ -372,10 +365,9 @@ func TestSeriesOfACallSite(t *testing.T) {
 		for _, name := range names {
 			site.CallSite = append(site.CallSite, &typesv1.Location{Name: name})
 		}
-		flame, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, StackTraceSelector: site,
-		}))
-		require.NoError(t, err)
+		whole := flame(t, c, func(in *querierv1.SelectMergeStacktracesRequest) {
+			in.LabelSelector, in.StackTraceSelector = `{endpoint="/cart"}`, site
+		})
 		series, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
 			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, Step: 20,
 			GroupBy: []string{"pod"}, StackTraceSelector: site,
@@ -392,7 +384,7 @@ func TestSeriesOfACallSite(t *testing.T) {
 			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, StackTraceSelector: site,
 		}))
 		require.NoError(t, err)
-		assert.Equal(t, flame.Msg.Flamegraph.Total, points, names)
+		assert.Equal(t, whole.Total, points, names)
 		assert.Equal(t, points, pprofTotal(merged.Msg), names)
 		if len(names) == 0 {
 			sum = points
