@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
@@ -195,9 +196,12 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 		r.logOldSender(ctx, stats.Layout)
 	}
 	if err != nil {
-		if bytes.HasPrefix(m.Data, []byte("\x1f\x8b")) {
-			err = fmt.Errorf("%w: it is compressed by gzip, which needs a Content-Encoding; "+
-				"a pprof goes to the receiver pprof, by default on port 4040", err)
+		const pprof = "a pprof goes to the receiver pprof, by default on port 4040"
+		switch {
+		case bytes.HasPrefix(m.Data, []byte("\x1f\x8b")):
+			err = fmt.Errorf("%w: it is compressed by gzip, which needs a Content-Encoding; "+pprof, err)
+		case formats.Sniff(m.Data) == formats.Pprof:
+			err = fmt.Errorf("%w; "+pprof, err)
 		}
 		return stats,
 			otlpserver.BadRequest(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout,

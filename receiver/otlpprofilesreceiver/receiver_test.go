@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -324,6 +325,14 @@ func TestReceivesTodaysLayout(t *testing.T) {
 
 func TestAnswersSayWhatToDo(t *testing.T) {
 	_, data := current(t)
+	function := &profile.Function{ID: 1, Name: "main"}
+	location := &profile.Location{ID: 1, Line: []profile.Line{{Function: function}}}
+	var pprof bytes.Buffer
+	require.NoError(t, (&profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, Function: []*profile.Function{function},
+		Location: []*profile.Location{location},
+		Sample:   []*profile.Sample{{Location: []*profile.Location{location}, Value: []int64{1}}},
+	}).WriteUncompressed(&pprof))
 	for name, tt := range map[string]struct {
 		next       error
 		body       []byte
@@ -335,6 +344,8 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 		message    string
 	}{
 		"not protobuf": {nil, []byte("\xff\xff\xff\xff"), "", "", 400, codes.InvalidArgument, false, "read OTLP profiles"},
+		"a pprof": {nil, pprof.Bytes(), "", "", 400, codes.InvalidArgument, false,
+			"not a message of OTLP; a pprof goes to the receiver pprof"},
 		"not JSON":     {nil, []byte("hello"), "application/json", "", 400, 0, false, "not JSON"},
 		"text":         {nil, data, "text/plain", "", 415, 0, false, "is not accepted"},
 		"another path": {nil, data, "", "/v1/profiles", 404, 0, false, "send profiles to /v1development/profiles"},

@@ -15,8 +15,8 @@ import (
 // errOverlongTag is the error for a field number below 16 that is written in more than one byte: no encoder does.
 var errOverlongTag = errors.New("a field's tag is longer than it must be")
 
-// errMalformed is the error for bytes that are not a protobuf message.
-var errMalformed = errors.New("not a protobuf message")
+// errMalformed is the error for bytes that are not a protobuf message, or another one.
+var errMalformed = errors.New("not a message of OTLP")
 
 // skipped is a field number that current messages do not have, so readers skip it.
 const skipped = 15

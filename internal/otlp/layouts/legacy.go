@@ -167,13 +167,14 @@ func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profil
 	return profiles, nil
 }
 
-// envelope copies the fields of a resource or a scope. In place of those of its list, field 2, it writes what replace
-// returns, unless that is nil.
+// envelope copies the fields of a resource or a scope, which are messages and text. In place of those of its list,
+// field 2, it writes what replace returns, unless that is nil.
 func (r *legacyReader) envelope(data []byte, replace func(content []byte) []byte) []byte {
 	envelope := []byte{}
 	f := wire.New(data)
 	for f.Next() {
 		content := f.Content
+		r.isMalformed = r.isMalformed || f.Number <= envelopeFields && f.Wire != protowire.BytesType // such as a pprof
 		if f.Number == 2 && f.Wire == protowire.BytesType {
 			content = replace(content)
 		}
@@ -184,6 +185,9 @@ func (r *legacyReader) envelope(data []byte, replace func(content []byte) []byte
 	r.isMalformed = r.isMalformed || f.IsMalformed()
 	return envelope
 }
+
+// envelopeFields is the last field of a resource or a scope: the URL of its schema.
+const envelopeFields = 3
 
 func (r *legacyReader) scope(data []byte) []byte {
 	before := len(r.profiles)
