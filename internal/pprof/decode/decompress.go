@@ -16,7 +16,6 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/gunzip"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
@@ -34,7 +33,6 @@ const (
 // decompressor turns a payload into plain bytes. It keeps its readers and its buffer for the next payload.
 type decompressor struct {
 	source bytes.Reader
-	gunzip *gunzip.Decoder
 	gzip   *gzip.Reader
 	zstd   *zstd.Decoder
 	buffer []byte
@@ -175,17 +173,9 @@ func (d *decompressor) read(
 	if err := meter.Grow(size + ReaderBytes(payload)); err != nil {
 		return nil, 0, err
 	}
-	if cap(d.buffer) < size+gunzip.Slack {
+	if cap(d.buffer) < size {
 		d.buffer = nil // so that it can be freed before the next is made
-		d.buffer = make([]byte, 0, size+gunzip.Slack)
-	}
-	if isGzip(payload) {
-		if d.gunzip == nil {
-			d.gunzip = new(gunzip.Decoder)
-		}
-		if n, ok := d.gunzip.Gunzip(d.buffer[:size+gunzip.Slack], payload); ok { // the usual case
-			return d.buffer[:n], 0, nil
-		}
+		d.buffer = make([]byte, 0, size)
 	}
 	r, err := d.stream(payload)
 	if err != nil {
