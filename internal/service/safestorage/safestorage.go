@@ -31,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -99,9 +100,7 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 	name string) (storage.Client, error) {
 	inner, err := e.Extension.GetClient(ctx, kind, id, name)
 	if err != nil {
-		return nil, fmt.Errorf(
-			"open the storage of %s: %w; if its file is damaged, move it away: the queue then starts without "+
-				"what the file has", id, err)
+		return nil, fmt.Errorf("open the storage of %s: %w%s", id, err, adviceFor(err))
 	}
 	c := &client{Client: inner, logger: e.logger.With(zap.Stringer("component", id)), turn: make(chan struct{}, 1)}
 	if err := c.probe(ctx, probeBytes); err != nil {
@@ -112,6 +111,19 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 	c.forget = func() { e.storages.clients.CompareAndDelete(of, c) }
 	e.storages.clients.Store(of, c)
 	return c, nil
+}
+
+// adviceFor returns what to do about a storage that cannot be opened. Whoever moves away a file that another process
+// uses loses what that has acknowledged.
+func adviceFor(err error) string {
+	switch {
+	case err.Error() == "timeout": // of bbolt, for the lock of the file
+		return ": another process uses its file; give each a directory of its own"
+	case errors.Is(err, fs.ErrPermission):
+		return ""
+	default:
+		return "; if its file is damaged, move it away: the queue then starts without what the file has"
+	}
 }
 
 // The first probe is larger than the writes of a transaction that deletes items.

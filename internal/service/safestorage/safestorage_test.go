@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,17 +88,27 @@ func TestNothingStartsOnAFullDisk(t *testing.T) {
 	require.ErrorContains(t, err, "storage of disk has no room to start with")
 }
 
-type damagedFile struct{ fullDisk }
-
-func (damagedFile) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return nil, errors.New("invalid database")
+type notOpened struct {
+	fullDisk
+	err error
 }
 
-func TestDamagedFile(t *testing.T) {
+func (s notOpened) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return nil, s.err
+}
+
+// Only a file that is damaged is to be moved away: not one that another process uses, or that is somebody else's.
+func TestFileThatCannotBeOpened(t *testing.T) {
 	id := component.MustNewID("otlp")
-	_, err := safeExtension{damagedFile{}, new(Storages), zap.NewNop()}.GetClient(t.Context(), component.KindExporter, id,
-		"profiles")
-	require.ErrorContains(t, err, "open the storage of otlp: invalid database; if its file is damaged, move it away")
+	for cause, advice := range map[error]string{
+		errors.New("invalid database"): "; if its file is damaged, move it away: the queue then starts without what the file has",
+		errors.New("timeout"):          ": another process uses its file; give each a directory of its own",
+		syscall.EACCES:                 "",
+	} {
+		_, err := safeExtension{notOpened{err: cause}, new(Storages), zap.NewNop()}.GetClient(t.Context(),
+			component.KindExporter, id, "profiles")
+		require.EqualError(t, err, "open the storage of otlp: "+cause.Error()+advice)
+	}
 }
 
 // TestItemsAreReadFromAFullDisk runs the queue's operations for reading and for adding an item.
