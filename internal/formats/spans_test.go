@@ -91,9 +91,16 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-func TestSpansAreBounded(t *testing.T) {
-	worst.Bounds{Inputs: worst.V8, PerByte: 64, Decode: func(data []byte, meter *size.Meter) (pprofile.Profiles, error) {
-		pd, _, err := formats.Decode(data, formats.CPUProfile, formats.Options{Options: events.Options{Meter: meter}})
-		return pd, err
-	}}.Test(t)
+var spanBounds = worst.Bounds{Inputs: worst.V8, PerByte: 64, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	pd, _, err := formats.Decode(data, formats.CPUProfile, formats.Options{Options: events.Options{Meter: meter}})
+	return pd, err
+}}
+
+func TestSpansAreBounded(t *testing.T) { spanBounds.Test(t) }
+
+func FuzzSpans(f *testing.F) {
+	spanBounds.Fuzz(f, `[{"ph":"B","name":"a","pid":1,"tid":"x","ts":1.5},{"ph":"E","pid":1,"tid":"x","ts":"4"},`+
+		`{"ph":"X","name":"b","ts":2,"dur":1,"args":{"detail":"c"}},{"ph":"M","name":"thread_name","args":{"name":"t"}}]`,
+		`{"beginningOfTime":1684828020000000,"otherData":{"profile_start_ts":1677666095162},"traceEvents":[{"ph":"X","ts":1}]}`)
 }
