@@ -186,8 +186,7 @@ func requireShop(t *testing.T, f *fixture, want int) {
 
 // push.v1 in every way that clients use: Connect with protobuf and JSON, raw protobuf, gzip, gRPC.
 func TestPushV1(t *testing.T) {
-	data, err := os.ReadFile("../../testdata/pprof/go-cpu-labels.pb.gz")
-	require.NoError(t, err)
+	data := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
 	body, err := proto.Marshal(pushRequest(t, data, profiletest.Gunzip(t, data)))
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
@@ -343,12 +342,8 @@ func TestTypesInNames(t *testing.T) {
 
 // Old versions of pyroscope-go send the last totals beside the new ones: the difference arrives.
 func TestPreviousTotalsAreSubtracted(t *testing.T) {
-	read := func(name string) []byte {
-		data, err := os.ReadFile("../../testdata/pprof/" + name)
-		require.NoError(t, err)
-		return data
-	}
-	body, contentType := form(t, "=profile", read("go-heap.pb.gz"), "=prev_profile", read("go-heap.pb.gz"))
+	heap := sourcetest.Captured(t, "go-heap.pb.gz")
+	body, contentType := form(t, "=profile", heap, "=prev_profile", heap)
 	f := startFixture(t, serverOnly)
 	accepted(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", body, "Content-Type",
 		contentType)
@@ -406,8 +401,7 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 }
 
 func TestAnswersToPyroscopesClients(t *testing.T) {
-	data, err := os.ReadFile("../../testdata/pprof/go-cpu-labels.pb.gz")
-	require.NoError(t, err)
+	data := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
 	push, err := proto.Marshal(pushRequest(t, data))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
@@ -511,8 +505,7 @@ func TestRefusalsAreInTheClientsForm(t *testing.T) {
 func TestDoubleSlashes(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	for _, path := range []string{"//ingest", "/pyroscope//ingest", "///pyroscope//ingest"} {
-		code, _, answer := postRaw(t, f.base()+path+"?name=shop&format=folded", []byte("main 1"))
-		assert.Equal(t, http.StatusOK, code, "%s %s", path, answer)
+		accepted(t, f.base()+path+"?name=shop&format=folded", []byte("main 1"))
 	}
 }
 
@@ -642,8 +635,7 @@ func TestPyroscopeSessions(t *testing.T) {
 		"name=shop": nil,
 	} {
 		f := startFixture(t, "server:\n  endpoint: localhost:0\n  pyroscope: {labels: {hostname: service.instance.id}}\n")
-		code, _, _ := postRaw(t, f.base()+"/ingest?format=folded&"+query, []byte("main 1"))
-		require.Equal(t, http.StatusOK, code)
+		accepted(t, f.base()+"/ingest?format=folded&"+query, []byte("main 1"))
 		attributes := f.Next.All()[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw()
 		require.Equal(t, want, attributes["service.instance.id"], query)
 	}
