@@ -44,7 +44,7 @@ func startSplunkProfiling(t *testing.T, protocol, address string) *consumertest.
 	return sink
 }
 
-// Profiles of Splunk's agents, and others, that are sent as records are restored as the same profiles by every protocol.
+// Profiles of Splunk's agents, and others, that are sent as records by any protocol are restored as the same profiles.
 func TestAcrossSplunkProfiling(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/splunk/*.pb")
 	require.NoError(t, err)

@@ -129,7 +129,9 @@ func TestTranslateIsBounded(t *testing.T) {
 func TestManyBombsAreBounded(t *testing.T) {
 	const limit = 1 << 20
 	filler := make([]byte, 8*limit)
-	bodies := map[string][]byte{compressionGzip: profiletest.Gzip(filler), compressionZstd: zstdEncoder.EncodeAll(filler, nil)}
+	bodies := map[string][]byte{
+		compressionGzip: profiletest.Gzip(filler), compressionZstd: zstdEncoder.EncodeAll(filler, nil),
+	}
 	for compression, body := range bodies {
 		ld := requestOfMany(2000, "", keyFormat, FormatOTLP.String(), keyBodyCompression, compression)
 		pprofs := requestOfMany(2000, "", keyFormat, FormatPprof.String(), keyType, "cpu")

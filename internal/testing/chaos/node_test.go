@@ -145,16 +145,6 @@ func (n *node) requireEnds(t testing.TB) time.Duration {
 	}
 }
 
-// requireRuns requires that the process has not ended.
-func (n *node) requireRuns(t testing.TB) {
-	t.Helper()
-	select {
-	case <-n.Exited:
-		t.Fatalf("the process has ended: %v", n.ExitErr)
-	default:
-	}
-}
-
 // usage is what a process uses at a moment.
 type usage struct{ goroutines, descriptors int }
 

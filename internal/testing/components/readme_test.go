@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Each README has a table with every key of its component, and of the Collector's own sections the keys that it chooses,
-// with their defaults.
+// Each README has a table with every key of its component, and of the Collector's own sections the keys that it
+// chooses, with their defaults.
 func TestKeysOfReadmes(t *testing.T) {
 	eachComponent(t, func(t *testing.T, folder string, factory component.Factory, _ metadata) {
 		k := keys{own: map[string]reflect.Value{}, others: map[string]reflect.Value{}, sections: map[string]bool{}}

@@ -15,8 +15,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestTheCollectorProfilesItself checks what `make run` does before anybody pushes: the log has the page's address and how
-// to push, and soon there is a flame graph of the collector itself, also as pprof. Profiles of each kind are conformant.
+// TestTheCollectorProfilesItself checks what `make run` does before anybody pushes: the log has the page's address and
+// how to push, and soon there is a flame graph of the collector itself, also as pprof. Profiles of each kind are
+// conformant.
 func TestTheCollectorProfilesItself(t *testing.T) {
 	c := startQuickstart(t, "--set=receivers.pprof.self.collection_interval=1s")
 	log := c.Log.String()
