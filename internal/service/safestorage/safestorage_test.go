@@ -32,41 +32,7 @@ import (
 
 var errFull = errors.New("no space left on device")
 
-// fullDisk is a storage extension, and its client, that can be read but not written.
-type fullDisk struct {
-	component.StartFunc
-	component.ShutdownFunc
-	storage.Client
-	unreadable bool
-	// writable lets single values be written.
-	writable bool
-}
-
-func (d fullDisk) Set(context.Context, string, []byte) error {
-	if !d.writable {
-		return errFull
-	}
-	return nil
-}
-
-func (d fullDisk) Delete(context.Context, string) error { return nil }
-func (d fullDisk) Close(context.Context) error          { return nil }
-
-func (d fullDisk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return d, nil
-}
-
-func (d fullDisk) Batch(_ context.Context, operations ...*storage.Operation) error {
-	for _, operation := range operations {
-		if operation.Type != storage.Get || d.unreadable {
-			return errFull
-		}
-		operation.Value = []byte("item " + operation.Key)
-	}
-	return nil
-}
-
-func clientOf(t *testing.T, disk fullDisk) (storage.Client, error) {
+func clientOf(t *testing.T, disk *collectortest.Disk) (storage.Client, error) {
 	t.Helper()
 	kind := component.MustNewType("disk")
 	plain := extension.NewFactory(kind, func() component.Config { return nil },
@@ -83,13 +49,15 @@ func clientOf(t *testing.T, disk fullDisk) (storage.Client, error) {
 }
 
 func TestNothingStartsOnAFullDisk(t *testing.T) {
-	_, err := clientOf(t, fullDisk{})
+	disk := collectortest.NewDisk(nil)
+	disk.Fail(nil, errFull)
+	_, err := clientOf(t, disk)
 	require.ErrorIs(t, err, errFull)
 	require.ErrorContains(t, err, "storage of disk has no room to start with")
 }
 
 type notOpened struct {
-	fullDisk
+	*collectortest.Disk
 	err error
 }
 
@@ -113,8 +81,10 @@ func TestFileThatCannotBeOpened(t *testing.T) {
 
 // TestItemsAreReadFromAFullDisk runs the queue's operations for reading and for adding an item.
 func TestItemsAreReadFromAFullDisk(t *testing.T) {
-	client, err := clientOf(t, fullDisk{writable: true})
+	disk := collectortest.NewDisk(map[string][]byte{"7": []byte("item 7")})
+	client, err := clientOf(t, disk)
 	require.NoError(t, err)
+	disk.Fail(nil, errFull)
 	item := storage.GetOperation("7")
 	require.NoError(t, client.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), item))
 	require.Equal(t, "item 7", string(item.Value))
@@ -124,11 +94,10 @@ func TestItemsAreReadFromAFullDisk(t *testing.T) {
 		errFull)
 	require.ErrorIs(t, client.Batch(t.Context(), storage.DeleteOperation("7")), errFull)
 
-	broken, err := clientOf(t, fullDisk{writable: true, unreadable: true})
-	require.NoError(t, err)
-	require.ErrorIs(t, broken.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), storage.GetOperation("7")),
+	disk.Fail(errFull, errFull)
+	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), storage.GetOperation("7")),
 		errFull)
-	require.ErrorIs(t, broken.Batch(t.Context(), storage.GetOperation("7")), errFull)
+	require.ErrorIs(t, client.Batch(t.Context(), storage.GetOperation("7")), errFull)
 }
 
 // TestProbesEnd has small items after a large one that did not fit: once the disk has room for that, they cost nothing.
