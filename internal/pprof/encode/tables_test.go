@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -158,4 +159,64 @@ func TestEncodeMapping(t *testing.T) {
 			assert.Equal(t, [NumOmissions]int{OmitMappingAttribute: test.omitted}, stats.Omitted)
 		})
 	}
+}
+
+// in returns a location in a file.
+func in(file, function string) profiletest.Location {
+	l := profiletest.Stack(function)[0]
+	l.Address, l.Mapping = uint64(len(function)), &profiletest.Mapping{File: file}
+	return l
+}
+
+// firstFile returns the first mapping of each payload.
+func firstFile(t *testing.T, payloads []Payload) (files []string) {
+	for _, payload := range payloads {
+		p, err := profile.ParseUncompressed(payload.Bytes)
+		require.NoError(t, err)
+		files = append(files, p.Mapping[0].File)
+	}
+	return files
+}
+
+// The main binary of each service is the first mapping of its pprof, also if a message has several services that share
+// files.
+func TestMainBinaryIsFirst(t *testing.T) {
+	const libc, kernel = "/lib/libc.so.6", "[kernel.kallsyms]"
+	service := func(name string, stacks ...[]profiletest.Location) *compact.Batch {
+		b := profiletest.New().Resource("service.name", name).Profile("cpu", "nanoseconds").Time(1, 1)
+		for _, stack := range stacks {
+			b.Sample(profiletest.Sample{Stack: stack, Values: []int64{1}})
+		}
+		batch := &compact.Batch{}
+		batch.Reset(compact.Options{})
+		batch.Add(b.Build())
+		return batch
+	}
+	first := service("a", []profiletest.Location{in("/bin/a", "main")},
+		[]profiletest.Location{in(libc, "read"), in("/bin/a", "main")}).
+		Whole()
+	for name, stacks := range map[string][][]profiletest.Location{
+		"libraries at the leaf": {{in(libc, "read"), in("/bin/b", "main")}},
+		"threads begin in libc": {{in(libc, "read"), in(libc, "clone")}, {in("/bin/b", "work"), in(libc, "clone")}},
+		"the kernel is first":   {{in(kernel, "syscall"), in(libc, "read"), in("/bin/b", "main")}},
+	} {
+		batch := service("b", stacks...)
+		payloads, _, err := Encode(batch.Whole())
+		require.NoError(t, err)
+		require.Equal(t, []string{"/bin/b"}, firstFile(t, payloads), name)
+
+		merged := &compact.Batch{}
+		merged.Reset(compact.Options{})
+		merged.Add(first)
+		merged.Add(service("b", stacks...).Whole())
+		payloads, _, err = Encode(merged.Whole())
+		require.NoError(t, err)
+		require.Equal(t, []string{"/bin/a", "/bin/b"}, firstFile(t, payloads), name)
+	}
+	// The first mapping of a message stays, if it can be the main binary.
+	payloads, _, err := Encode(service("c", []profiletest.Location{in("/bin/c", "main")},
+		[]profiletest.Location{in("/bin/c", "x"), in("/bin/other", "y")},
+		[]profiletest.Location{in("/bin/other", "y")}).Whole())
+	require.NoError(t, err)
+	require.Equal(t, []string{"/bin/c"}, firstFile(t, payloads))
 }
