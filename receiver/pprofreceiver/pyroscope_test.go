@@ -404,6 +404,7 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 	data := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
 	push, err := proto.Marshal(pushRequest(t, data))
 	require.NoError(t, err)
+	two, twoType := form(t, "a", data, "b", data)
 	for name, tt := range map[string]struct {
 		path    string
 		body    []byte
@@ -426,10 +427,11 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 		"trie by its type": {"/ingest?name=a", []byte("\x00\x01"), nil, 415, "unimplemented", `format="trie"`},
 		"not folded": {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument",
 			"no line is a stack"},
-		"empty":      {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},
-		"not a push": {connectPath, []byte("hello"), nil, 400, "invalid_argument", "push.v1"},
-		"too large":  {connectPath, make([]byte, 3<<20), nil, 413, "invalid_argument", "larger"},
-		"busy":       {connectPath, push, errors.New("queue is full"), 503, "unavailable", "queue is full"},
+		"two profiles": {"/ingest?name=a", two, nil, 400, "invalid_argument", "a request of its own"},
+		"empty":        {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},
+		"not a push":   {connectPath, []byte("hello"), nil, 400, "invalid_argument", "push.v1"},
+		"too large":    {connectPath, make([]byte, 3<<20), nil, 413, "invalid_argument", "larger"},
+		"busy":         {connectPath, push, errors.New("queue is full"), 503, "unavailable", "queue is full"},
 		"throttled": {connectPath, push, consumererror.NewOTLPHTTPError(errors.New("slow down"), 429), 429,
 			"resource_exhausted", "slow down"},
 		"never welcome": {connectPath, push, consumererror.NewPermanent(errors.New("no")), 422, "invalid_argument", "no"},
@@ -442,8 +444,11 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 				f.Next.RefuseWith(tt.next)
 			}
 			kind := "text/plain"
-			if strings.HasPrefix(name, "trie") {
+			switch {
+			case strings.HasPrefix(name, "trie"):
 				kind = "binary/octet-stream+trie"
+			case name == "two profiles":
+				kind = twoType
 			}
 			code, header, answer := postRaw(t, f.base()+tt.path, tt.body, "Content-Type", kind)
 			assert.Equal(t, tt.code, code)

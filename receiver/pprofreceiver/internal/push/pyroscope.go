@@ -204,10 +204,15 @@ type ingestForm struct{ profile, previous, config, labels []byte }
 // readIngestForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels, and ignores others.
 func (s *Server) readIngestForm(r *pushRequest) (form ingestForm, err error) {
 	err = s.readForm(r, func(part *multipart.Part) (*[]byte, error) {
-		return map[string]*[]byte{
+		to := map[string]*[]byte{
 			"profile": &form.profile, "jfr": &form.profile, "prev_profile": &form.previous,
 			"sample_type_config": &form.config, "labels": &form.labels,
-		}[part.FormName()], nil
+		}[part.FormName()]
+		if to != nil && *to != nil { // the other would be lost
+			return nil, ingest.Reject(ingest.BadRequest,
+				fmt.Errorf("the form has a second part %q: send each profile in a request of its own", part.FormName()))
+		}
+		return to, nil
 	})
 	if err == nil && form.profile == nil {
 		err = ingest.Reject(ingest.Empty, errors.New("the form has no part profile or jfr"))
