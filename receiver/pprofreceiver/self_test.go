@@ -196,17 +196,21 @@ func TestSelfBesideThePprofExtension(t *testing.T) {
 	}
 }
 
-// Shutdown ends the window early and delivers it.
+// Shutdown ends the window early and delivers it. On a busy machine it is the second one: the first ends after seconds.
 func TestSelfShutdownFlushes(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 1h}")
-	require.Len(t, f.awaitNamed(1, "goroutine"), 1, "profiles of the runtime are delivered at once")
+	f.awaitNamed(1, "goroutine") // profiles of the runtime are delivered at once
 	for begun := profiletest.ProcessCPU(); begun > 0 && profiletest.ProcessCPU()-begun < 200*time.Millisecond; {
 		time.Sleep(10 * time.Millisecond) // while the process computes, which has no samples on a busy machine at first
 	}
+	before := len(named(f.Next.All(), "process_cpu"))
 	f.stop()
-	require.Len(t, named(f.Next.All(), "process_cpu"), 1)
-	assert.Contains(t, functionNames(named(f.Next.All(), "process_cpu")[0]), "crypto/sha256.Sum256")
+	windows := named(f.Next.All(), "process_cpu")
+	require.Greater(t, len(windows), before)
+	assert.True(t, slices.ContainsFunc(windows, func(pd pprofile.Profiles) bool {
+		return slices.Contains(functionNames(pd), "crypto/sha256.Sum256")
+	}))
 }
 
 func TestSelfHasOneOwner(t *testing.T) {
