@@ -184,13 +184,13 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestSendByTLS trusts the authorities of --ca-file, or anybody.
 // The error of a port that speaks HTTP names the protocol.
 func TestSendByGRPCToHTTP(t *testing.T) {
 	_, endpoint := new(receiver).listen(t)
 	assert.Contains(t, run(t, nil, "send", "--endpoint", endpoint, goCPU).log, "--protocol otlp_http\n")
 }
 
+// TestSendByTLS trusts the authorities of --ca-file, or anybody.
 func TestSendByTLS(t *testing.T) {
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {

@@ -385,7 +385,7 @@ func TestBytesAreWhatTheStoreHolds(t *testing.T) {
 	profiletest.SkipLarge(t)
 	_, messages := hour(t, 40, 500)
 	s, _ := filled(t, messages)
-	bound := profiletest.Bound{HeapBytes: 1<<20 + int(s.Stats().Bytes)*10/6}
+	bound := profiletest.Bound{HeapBytes: 1<<20 + s.Stats().Bytes*10/6}
 	s = nil
 	profiletest.RequireCost(t, bound, func() { s, _ = filled(t, messages) })
 }

@@ -72,8 +72,8 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 	stuck := &stuckComponent{Profiles: consumertest.NewNop(), released: make(chan struct{})}
 	receivers := limit.Receivers(map[component.Type]receiver.Factory{stuckType: xreceiver.NewFactory(stuckType, noConfig,
 		xreceiver.WithProfiles(made[receiver.Settings, xconsumer.Profiles, xreceiver.Profiles](stuck), alpha))})
-	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, noConfig,
-		xprocessor.WithProfiles(made[processor.Settings, xconsumer.Profiles, xprocessor.Profiles](stuck), alpha))})
+	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType,
+		noConfig, xprocessor.WithProfiles(made[processor.Settings, xconsumer.Profiles, xprocessor.Profiles](stuck), alpha))})
 	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, noConfig,
 		xexporter.WithProfiles(madeLast[xexporter.Profiles](stuck), alpha))}, new(safestorage.Storages))
 
@@ -131,7 +131,8 @@ func aStuckConnectorIsLeftBehind(t *testing.T) {
 	limit := NewLimit(time.Second, func() {})
 	stuck := &stuckComponent{Profiles: consumertest.NewNop(), released: make(chan struct{})}
 	defer close(stuck.released)
-	factories := limit.Connectors(map[component.Type]connector.Factory{stuckType: xconnector.NewFactory(stuckType, noConfig,
+	factories := limit.Connectors(map[component.Type]connector.Factory{stuckType: xconnector.NewFactory(stuckType,
+		noConfig,
 		xconnector.WithProfilesToMetrics(made[connector.Settings, consumer.Metrics, xconnector.Profiles](stuck), alpha))})
 	factory := factories[stuckType].(xconnector.Factory)
 	assert.Equal(t, alpha, factory.ProfilesToMetricsStability())
@@ -274,8 +275,8 @@ func TestBoundComponentsConsume(t *testing.T) {
 		LogsSink: new(consumertest.LogsSink), ProfilesSink: new(consumertest.ProfilesSink),
 	}
 	limit, queues := NewLimit(time.Minute, func() {}), &enteringQueues{}
-	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, noConfig,
-		xprocessor.WithTraces(made[processor.Settings, consumer.Traces, processor.Traces](next), alpha),
+	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType,
+		noConfig, xprocessor.WithTraces(made[processor.Settings, consumer.Traces, processor.Traces](next), alpha),
 		xprocessor.WithMetrics(made[processor.Settings, consumer.Metrics, processor.Metrics](next), alpha),
 		xprocessor.WithLogs(made[processor.Settings, consumer.Logs, processor.Logs](next), alpha),
 		xprocessor.WithProfiles(made[processor.Settings, xconsumer.Profiles, xprocessor.Profiles](next), alpha))})
