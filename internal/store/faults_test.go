@@ -298,6 +298,39 @@ func TestJoiningNeedsRoom(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// If it is not known whether the new list of blocks is durable, both the old blocks and the new one stay, and a kill
+// loses nothing.
+func TestKilledWhenTheListIsNotDurable(t *testing.T) {
+	cfg := diskConfig(t, memoryDir(t))
+	s := open(t, cfg)
+	day := noon.Truncate(24 * time.Hour)
+	for hour := range 3 {
+		addHour(s, hour)
+		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
+	}
+	blockfile.SetFault(func(op, path string) error {
+		if op == "sync" && path == cfg.Disk.Directory { // it has been renamed
+			return syscall.EIO
+		}
+		return nil
+	})
+	s.Maintain(day.Add(26 * time.Hour))
+	blockfile.SetFault(nil)
+	require.Len(t, s.Blocks(), 3)
+	killed := memoryDir(t)
+	require.NoError(t, os.CopyFS(killed, os.DirFS(cfg.Disk.Directory)))
+	s.Maintain(day.Add(28 * time.Hour))
+	require.Len(t, s.Blocks(), 1)
+	entries, err := os.ReadDir(filepath.Join(cfg.Disk.Directory, "blocks"))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "what the first attempt wrote is deleted")
+	require.NoError(t, s.Close())
+	cfg.Disk.Directory = killed
+	s = open(t, cfg)
+	assert.EqualValues(t, 3, sum(t, s, allOfShop))
+	require.NoError(t, s.Close())
+}
+
 // A head that is read from the log since its block is damaged stays in the log until it is written again, and does not
 // bring others back.
 func TestBlockIsLostWhileTheLogHasIt(t *testing.T) {
