@@ -302,7 +302,7 @@ func (q question) String() string { return fmt.Sprintf("%s %v", q.name, q.text) 
 
 // asked is a question of one call, of whose answer show returns what is compared.
 func asked[In, Out any](
-	call func(querierv1connect.QuerierServiceClient, context.Context, *connect.Request[In]) (*connect.Response[Out], error),
+	call func(calls, context.Context, *connect.Request[In]) (*connect.Response[Out], error),
 	in *In, show func(*Out) (any, error),
 ) question {
 	name := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", in), "*"), "Request")
