@@ -30,8 +30,10 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.uber.org/zap"
@@ -323,6 +325,28 @@ func TestReceivesTodaysLayout(t *testing.T) {
 	require.Zero(t, h.logs.Len())
 }
 
+// otherSignals returns a message of each other signal.
+func otherSignals(t *testing.T) (logs, metrics, traces []byte) {
+	ld, md, td := plog.NewLogs(), pmetric.NewMetrics(), ptrace.NewTraces()
+	record := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	record.SetTimestamp(1)
+	record.SetSeverityNumber(plog.SeverityNumberInfo)
+	record.Body().SetStr("hello")
+	metric := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	metric.SetName("requests")
+	metric.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(1)
+	span := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	span.SetName("GET")
+	span.SetTraceID([16]byte{1, 2, 3})
+	span.SetStartTimestamp(1)
+	var errs [3]error
+	logs, errs[0] = (&plog.ProtoMarshaler{}).MarshalLogs(ld)
+	metrics, errs[1] = (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
+	traces, errs[2] = (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
+	require.NoError(t, errors.Join(errs[:]...))
+	return logs, metrics, traces
+}
+
 func TestAnswersSayWhatToDo(t *testing.T) {
 	_, data := current(t)
 	function := &profile.Function{ID: 1, Name: "main"}
@@ -333,6 +357,7 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 		Location: []*profile.Location{location},
 		Sample:   []*profile.Sample{{Location: []*profile.Location{location}, Value: []int64{1}}},
 	}).WriteUncompressed(&pprof))
+	logs, metrics, traces := otherSignals(t)
 	for name, tt := range map[string]struct {
 		next       error
 		body       []byte
@@ -346,6 +371,12 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 		"not protobuf": {nil, []byte("\xff\xff\xff\xff"), "", "", 400, codes.InvalidArgument, false, "read OTLP profiles"},
 		"a pprof": {nil, pprof.Bytes(), "", "", 400, codes.InvalidArgument, false,
 			"not a message of OTLP; a pprof goes to the receiver pprof"},
+		"logs":        {nil, logs, "", "", 400, codes.InvalidArgument, false, "read OTLP profiles"},
+		"metrics":     {nil, metrics, "", "", 400, codes.InvalidArgument, false, "read OTLP profiles"},
+		"traces":      {nil, traces, "", "", 400, codes.InvalidArgument, false, "these are not profiles"},
+		"no profiles": {nil, []byte(`{"resourceProfiles":[]}`), "application/json", "", 200, 0, false, "partialSuccess"},
+		"JSON of logs": {nil, []byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{}]}]}]}`), "application/json", "", 400, 0,
+			false, "not profiles: logs, metrics and traces go to the receiver otlp"},
 		"not JSON":     {nil, []byte("hello"), "application/json", "", 400, 0, false, "not JSON"},
 		"text":         {nil, data, "text/plain", "", 415, 0, false, "is not accepted"},
 		"another path": {nil, data, "", "/v1/profiles", 404, 0, false, "send profiles to /v1development/profiles"},

@@ -18,6 +18,9 @@ var errOverlongTag = errors.New("a field's tag is longer than it must be")
 // errMalformed is the error for bytes that are not a protobuf message, or another one.
 var errMalformed = errors.New("not a message of OTLP")
 
+// errOtherSignal is the error for a message without profiles, or for profiles without a string table.
+var errOtherSignal = errors.New("these are not profiles: logs, metrics and traces go to the receiver otlp")
+
 // skipped is a field number that current messages do not have, so readers skip it.
 const skipped = 15
 

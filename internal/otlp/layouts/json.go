@@ -4,6 +4,7 @@
 package layouts
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -42,6 +44,10 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (profiles pprofile.Profiles, 
 	if _, err := t.decoder.Token(); !errors.Is(err, io.EOF) {
 		return profiles, stats, errNotSingle
 	}
+	// A message of another signal has keys, but none that is known here.
+	if len(request) == 0 && bytes.ContainsRune(data, '"') && !profilesKey.Match(data) {
+		return profiles, stats, errOtherSignal
+	}
 	switch stats.Layout {
 	case Current:
 		profiles, err = unmarshalCurrent(request, meter)
@@ -52,6 +58,8 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (profiles pprofile.Profiles, 
 	}
 	return profiles, stats, err
 }
+
+var profilesKey = regexp.MustCompile(`"(resource_?[pP]rofiles|dictionary)"`)
 
 var (
 	errTooNested = errors.New("messages are nested too deeply")

@@ -303,6 +303,9 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		r.tablesAndHeader(p, t, m, data)
 		r.detectIDs(t, data)
 	}
+	if len(t.strings) == 0 { // the fields of a log record, a metric or a span can be those of a profile
+		return errOtherSignal
+	}
 	if len(p.types) == 0 {
 		p.types = []legacyType{{}}
 	}
