@@ -136,7 +136,7 @@ func (r *processes) newGoSource(t *target.Target, mappings []target.Mapping, fil
 		return nil, err
 	}
 	program, err := r.binaries.get(exe, file)
-	first := target.Mapping{}
+	var path string // of the library
 	for i := 0; i < len(mappings) && program == nil && err == nil; i++ {
 		if m := &mappings[i]; m.IsExecutable {
 			var library *os.File
@@ -147,17 +147,20 @@ func (r *processes) newGoSource(t *target.Target, mappings []target.Mapping, fil
 			if program, err = r.binaries.get(library, file); err != nil {
 				err = fmt.Errorf("%s: %w", m.Name(), err)
 			}
-			first = mappings[slices.IndexFunc(mappings, func(other target.Mapping) bool { return other.Path == m.Path })]
+			path = m.Path
 		}
 	}
 	if program == nil || err != nil {
 		return nil, err
 	}
-	return &goSource{
-		r: r, binary: program, file: file, resource: resource, library: first.Start,
-		baselines: map[goheap.Kind]*decode.Baseline{},
-		reader:    goheap.Reader{Program: program.program, MaxBuckets: r.cfg.Go.MaxBuckets, Keep: r.keep},
-	}, nil
+	s := &goSource{
+		r: r, binary: program, file: file, resource: resource, baselines: map[goheap.Kind]*decode.Baseline{},
+		reader: goheap.Reader{Program: program.program, MaxBuckets: r.cfg.Go.MaxBuckets, Keep: r.keep},
+	}
+	if path != "" {
+		s.library = mappings[slices.IndexFunc(mappings, func(m target.Mapping) bool { return m.Path == path })].Start
+	}
+	return s, nil
 }
 
 // first returns the first mapping of what the source reads.
