@@ -17,7 +17,7 @@ type Observation struct {
 	Sample           pprofile.Sample
 	SampleType, Unit string
 	Functions        []string // leaf first
-	Timestamp        uint64   // 0 if there is none
+	Timestamp        uint64   // 0 if the sample has no timestamps
 	Value            int64    // 1 for a point in time
 
 	dictionary pprofile.ProfilesDictionary
