@@ -40,16 +40,7 @@ func (q *Querier) SelectMergeStacktraces(
 	out := &querierv1.SelectMergeStacktracesResponse{}
 	switch in.Format {
 	case querierv1.ProfileFormat_PROFILE_FORMAT_DOT:
-		nodes := defaultDotNodes
-		if in.GetMaxNodes() > 0 {
-			nodes = int(min(in.GetMaxNodes(), maxMaxNodes))
-		}
-		tree, err := q.tree(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		out.Dot = dot(tree, nodes, parsedType(in.ProfileTypeID))
-		return connect.NewResponse(out), nil
+		return nil, connect.NewError(connect.CodeUnimplemented, errNoDot)
 	case querierv1.ProfileFormat_PROFILE_FORMAT_PPROF:
 		profile, err := q.pprof(ctx, in)
 		out.Pprof = &querierv1.PprofProfile{Profile: profile}

@@ -24,6 +24,7 @@ import (
 
 var (
 	errNoAsync         = errors.New("queries are answered synchronously: leave out `async`")
+	errNoDot           = errors.New("there are no graphs for Graphviz: `go tool pprof -dot` makes one of /profiles/<service>/<profile>")
 	errNoSpanExemplars = errors.New("series have exemplars of profiles, not of spans: use SelectHeatmap")
 	errNoFrameFilter   = errors.New("stack_trace_selector supports only `call_site` and `go_pgo`")
 )

@@ -72,8 +72,6 @@ func requireAnswers(t *testing.T, s *answers.Querier) {
 	render := url.Values{"query": {`memory:inuse_space:bytes:space:bytes{service_name="shop-1"}`}, "from": {"now-2m"},
 		"max-nodes": {"20"}}
 	fmt.Fprintln(&got, "== render\n", renderText(t, address, "/pyroscope/render", render))
-	render.Set("format", "dot")
-	fmt.Fprintln(&got, "== dot\n", renderText(t, address, "/pyroscope/render", render))
 	fmt.Fprintln(&got, "== render-diff\n", renderText(t, address, "/pyroscope/render-diff", url.Values{
 		"leftQuery": {`mutex:delay:nanoseconds:contentions:count{service_version="1.0"}`}, "leftFrom": {"now-1h"},
 		"rightQuery": {`mutex:delay:nanoseconds:contentions:count{service_version="1.1"}`}, "rightFrom": {"now-1h"},
@@ -552,6 +550,7 @@ func TestHostileQueries(t *testing.T) {
 			TraceIdSelector: []string{strings.Repeat("0", 32)}},
 		"may select at most 10000 ids": {ProfileTypeID: cpuType, SpanSelector: make([]string, 10_001)},
 		"leave out `async`":            {ProfileTypeID: cpuType, Async: &querierv1.AsyncQueryRequest{RequestId: "x"}},
+		"`go tool pprof -dot`": {ProfileTypeID: cpuType, Format: querierv1.ProfileFormat_PROFILE_FORMAT_DOT},
 		"`go_pgo`": {ProfileTypeID: cpuType,
 			StackTraceSelector: &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{}}},
 	} {

@@ -23,8 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
-// This file answers GET /pyroscope/render and /pyroscope/render-diff: flame graphs as JSON, and one as a graph for
-// Graphviz.
+// This file answers GET /pyroscope/render and /pyroscope/render-diff: flame graphs as JSON.
 
 type flamebearer struct {
 	Version     int                  `json:"version"`
@@ -77,7 +76,7 @@ func newFlamebearer(format string, t *typesv1.ProfileType, names []string, rows 
 	return out
 }
 
-// Render writes the flame graph, or the graph, of a query.
+// Render writes the flame graph of a query.
 func (q *Querier) Render(ctx context.Context, params url.Values, w io.Writer) (contentType string, err error) {
 	in, t, err := q.rendered(ctx, params, "query", "from", "until")
 	if err != nil {
@@ -85,12 +84,6 @@ func (q *Querier) Render(ctx context.Context, params url.Values, w io.Writer) (c
 	}
 	if params.Get("format") == "dot" {
 		in.Format = querierv1.ProfileFormat_PROFILE_FORMAT_DOT
-		out, err := q.SelectMergeStacktraces(ctx, connect.NewRequest(in))
-		if err != nil {
-			return "", err
-		}
-		_, err = io.WriteString(w, out.Msg.Dot)
-		return "text/plain; charset=utf-8", err
 	}
 	flame, err := q.SelectMergeStacktraces(ctx, connect.NewRequest(in))
 	if err != nil {
