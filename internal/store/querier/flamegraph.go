@@ -54,7 +54,8 @@ func (q *Querier) SelectMergeStacktraces(
 	if in.Format == querierv1.ProfileFormat_PROFILE_FORMAT_TREE {
 		out.Tree = treeBytes(root)
 	} else {
-		out.Flamegraph = flameGraph(root)
+		names, rows, maxSelf := levelsOf(root, false)
+		out.Flamegraph = &querierv1.FlameGraph{Names: names, Levels: rows, Total: root.total, MaxSelf: maxSelf}
 	}
 	return connect.NewResponse(out), nil
 }
@@ -91,7 +92,11 @@ func (q *Querier) Diff(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&querierv1.DiffResponse{Flamegraph: flameGraphDiff(root)}), nil
+	names, rows, maxSelf := levelsOf(root, true)
+	return connect.NewResponse(&querierv1.DiffResponse{Flamegraph: &querierv1.FlameGraphDiff{
+		Names: names, Levels: rows, Total: otlp.SaturatingAdd(root.total, root.baseTotal), MaxSelf: maxSelf,
+		LeftTicks: root.total, RightTicks: root.baseTotal,
+	}}), nil
 }
 
 func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest) (*selection, error) {
@@ -240,16 +245,32 @@ func (n *node) ordered() []*node {
 	return n.children
 }
 
-// layout calls add with the nodes of each level, from left to right, and the offsets at which they begin.
-func layout(root *node, add func(level int, n *node, offset, baseOffset int64)) {
+// levelsOf returns the rows of a flame graph and the names that they refer to, of which the root is called total. A node has
+// its offset as the distance from the end of the one before, its total, its own value, and its name; of a comparison, it
+// has the first three of both sides.
+func levelsOf(root *node, compared bool) (names []string, rows []*querierv1.Level, maxSelf int64) {
 	type placed struct {
 		*node
 		offset, baseOffset int64
 	}
-	for level, row := 0, []placed{{root, 0, 0}}; len(row) > 0; level++ {
-		var next []placed
+	numbers := map[string]int64{}
+	for row := []placed{{node: root}}; len(row) > 0; {
+		level, next := &querierv1.Level{}, []placed(nil)
+		var end, baseEnd int64
 		for _, p := range row {
-			add(level, p.node, p.offset, p.baseOffset)
+			level.Values = append(level.Values, p.offset-end, p.total, p.self)
+			if compared {
+				level.Values = append(level.Values, p.baseOffset-baseEnd, p.baseTotal, p.baseSelf)
+			}
+			name := cmp.Or(p.name, "total")
+			number, ok := numbers[name]
+			if !ok {
+				number = int64(len(names))
+				names, numbers[name] = append(names, name), number
+			}
+			level.Values = append(level.Values, number)
+			end, baseEnd = otlp.SaturatingAdd(p.offset, p.total), otlp.SaturatingAdd(p.baseOffset, p.baseTotal)
+			maxSelf = max(maxSelf, p.self, p.baseSelf)
 			offset, baseOffset := otlp.SaturatingAdd(p.offset, p.self), otlp.SaturatingAdd(p.baseOffset, p.baseSelf)
 			for _, child := range p.ordered() {
 				next = append(next, placed{child, offset, baseOffset})
@@ -257,69 +278,9 @@ func layout(root *node, add func(level int, n *node, offset, baseOffset int64)) 
 				baseOffset = otlp.SaturatingAdd(baseOffset, child.baseTotal)
 			}
 		}
-		row = next
+		rows, row = append(rows, level), next
 	}
-}
-
-// nameTable numbers names. The root is the first, and is called total.
-type nameTable struct {
-	names  []string
-	byName map[string]int64
-}
-
-func (t *nameTable) number(level int, name string) int64 {
-	if level == 0 {
-		t.names, t.byName = []string{"total"}, map[string]int64{}
-		return 0
-	}
-	i, ok := t.byName[name]
-	if !ok {
-		i = int64(len(t.names))
-		t.names = append(t.names, name)
-		t.byName[name] = i
-	}
-	return i
-}
-
-// levels are the rows of a flame graph. Offsets are written as the distance from the end of the node before.
-type levels struct {
-	list []*querierv1.Level
-	ends [2]int64
-}
-
-func (l *levels) at(level int) *querierv1.Level {
-	if level == len(l.list) {
-		l.list = append(l.list, &querierv1.Level{})
-		l.ends = [2]int64{}
-	}
-	return l.list[level]
-}
-
-func flameGraph(root *node) *querierv1.FlameGraph {
-	out, rows, names := &querierv1.FlameGraph{Total: root.total}, levels{}, nameTable{}
-	layout(root, func(level int, n *node, offset, _ int64) {
-		row := rows.at(level)
-		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, names.number(level, n.name))
-		rows.ends[0] = otlp.SaturatingAdd(offset, n.total)
-		out.MaxSelf = max(out.MaxSelf, n.self)
-	})
-	out.Names, out.Levels = names.names, rows.list
-	return out
-}
-
-func flameGraphDiff(root *node) *querierv1.FlameGraphDiff {
-	out := &querierv1.FlameGraphDiff{Total: otlp.SaturatingAdd(root.total, root.baseTotal), LeftTicks: root.total,
-		RightTicks: root.baseTotal}
-	rows, names := levels{}, nameTable{}
-	layout(root, func(level int, n *node, offset, baseOffset int64) {
-		row := rows.at(level)
-		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, baseOffset-rows.ends[1], n.baseTotal,
-			n.baseSelf, names.number(level, n.name))
-		rows.ends = [2]int64{otlp.SaturatingAdd(offset, n.total), otlp.SaturatingAdd(baseOffset, n.baseTotal)}
-		out.MaxSelf = max(out.MaxSelf, n.self, n.baseSelf)
-	})
-	out.Names, out.Levels = names.names, rows.list
-	return out
+	return names, rows, maxSelf
 }
 
 // treeBytes writes a tree in Pyroscope's own form: for each node, the last child first, its name and own value, and how

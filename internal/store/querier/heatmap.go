@@ -53,9 +53,7 @@ func (q *Querier) SelectHeatmap(
 		if spans && p.link.SpanID == [8]byte{} {
 			return nil
 		}
-		key := *p
-		key.value = 0
-		before := len(values)
+		key, before := p.withoutValue(), len(values)
 		if values[key] = otlp.SaturatingAdd(values[key], p.value); len(values) > before {
 			return s.memory.Grow(2 * pointBytes)
 		}
@@ -96,7 +94,7 @@ func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.Sel
 		bucketKey
 		row int
 	}
-	slots, best := map[bucketKey]*typesv1.HeatmapSlot{}, map[cellKey]*exemplar{}
+	slots, best := map[bucketKey]*typesv1.HeatmapSlot{}, map[cellKey]point{}
 	isShown := in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL ||
 		in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN
 	lastSlot := in.Start + (in.End-in.Start+step-1)/step*step
@@ -114,13 +112,15 @@ func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.Sel
 		// If rows have no height, the last one has all values: it reaches up to the largest.
 		in.Counts[row]++
 		cell := cellKey{key, row}
-		if e := best[cell]; isShown && (e == nil || value > e.value || value == e.value && p.isBefore(&e.point)) {
-			best[cell] = &exemplar{p, value}
+		e, known := best[cell]
+		if isShown && (!known || value > e.value || value == e.value && p.isBefore(&e)) {
+			p.value = value
+			best[cell] = p
 		}
 	}
 	for key, e := range best {
 		slot := slots[key.bucketKey]
-		slot.Exemplars = append(slot.Exemplars, s.exemplar(&e.point, e.value, in.GroupBy))
+		slot.Exemplars = append(slot.Exemplars, s.exemplar(&e, in.GroupBy))
 	}
 	series := make([]*typesv1.HeatmapSeries, len(g.labels))
 	for i, list := range g.labels {

@@ -18,19 +18,26 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// The labels that every series has.
 const (
-	nameLabel       = "__name__"
-	typeIDLabel     = "__profile_type__"
-	serviceLabel    = "service_name"
-	serviceKey      = "service.name"
-	typeLabel       = "__type__"
-	unitLabel       = "__unit__"
-	periodTypeLabel = "__period_type__"
-	periodUnitLabel = "__period_unit__"
+	nameLabel    = "__name__"
+	typeIDLabel  = "__profile_type__"
+	serviceLabel = "service_name"
+	serviceKey   = "service.name"
 )
 
-var everyLabel = []string{nameLabel, typeIDLabel, serviceLabel, typeLabel, unitLabel, periodTypeLabel, periodUnitLabel}
+// everyLabel are the labels that every series has.
+var everyLabel = []struct {
+	name string
+	of   func(*answers.Series) string
+}{
+	{nameLabel, func(s *answers.Series) string { return kind.TypeName(s.Profile) }},
+	{typeIDLabel, profileType},
+	{serviceLabel, func(s *answers.Series) string { return s.Service }},
+	{"__type__", func(s *answers.Series) string { return kind.TypeName(s.Type.Type) }},
+	{"__unit__", func(s *answers.Series) string { return kind.TypeName(s.Type.Unit) }},
+	{"__period_type__", func(s *answers.Series) string { return kind.TypeName(s.PeriodType.Type) }},
+	{"__period_unit__", func(s *answers.Series) string { return kind.TypeName(s.PeriodType.Unit) }},
+}
 
 type label struct{ name, value string }
 
@@ -40,8 +47,8 @@ type naming struct {
 	dots bool
 	// names has the labels of keys without dots.
 	names map[string]string
-	// samples has the labels of the attributes of the current dictionary: each goes with its block.
-	samples *sampleLabels
+	// samples has the labels of attributes of samples; others than strings have no value.
+	samples cache[dictionary.AttributeIndex, sampleLabel]
 	memory  *size.Meter
 }
 
@@ -73,31 +80,12 @@ func profileType(s *answers.Series) string {
 	return kind.ProfileTypeID(s.Profile, s.Type.Type, s.Type.Unit, s.PeriodType.Type, s.PeriodType.Unit)
 }
 
-func ofEvery(s *answers.Series, name string) (string, bool) {
-	switch name {
-	case nameLabel:
-		return kind.TypeName(s.Profile), true
-	case typeIDLabel:
-		return profileType(s), true
-	case serviceLabel, serviceKey:
-		return s.Service, true
-	case typeLabel:
-		return kind.TypeName(s.Type.Type), true
-	case unitLabel:
-		return kind.TypeName(s.Type.Unit), true
-	case periodTypeLabel:
-		return kind.TypeName(s.PeriodType.Type), true
-	case periodUnitLabel:
-		return kind.TypeName(s.PeriodType.Unit), true
-	default:
-		return "", false
-	}
-}
-
 // value returns a label of a series, or false if only samples can have it.
 func (n *naming) value(s *answers.Series, name string) (string, bool) {
-	if value, ok := ofEvery(s, name); ok {
-		return value, true
+	for _, l := range everyLabel {
+		if l.name == name || l.name == serviceLabel && name == serviceKey {
+			return l.of(s), true
+		}
 	}
 	for _, a := range s.Labels {
 		if a.Key != serviceKey && a.Value != "" && n.is(a.Key, name) {
@@ -110,9 +98,9 @@ func (n *naming) value(s *answers.Series, name string) (string, bool) {
 // all returns the labels of a series, without those of its samples.
 func (n *naming) all(s *answers.Series) []label {
 	list, has := make([]label, 0, len(everyLabel)+len(s.Labels)), make(map[string]bool, len(everyLabel)+len(s.Labels))
-	for _, name := range everyLabel {
-		if value, _ := ofEvery(s, name); value != "" {
-			list, has[name] = append(list, label{name, value}), true
+	for _, l := range everyLabel {
+		if value := l.of(s); value != "" {
+			list, has[l.name] = append(list, label{l.name, value}), true
 		}
 	}
 	for _, a := range s.Labels {
@@ -126,13 +114,6 @@ func (n *naming) all(s *answers.Series) []label {
 	return list
 }
 
-// sampleLabels are the labels of the attributes of a dictionary, as far as samples have them.
-type sampleLabels struct {
-	dict *dictionary.Dictionary
-	// known has the labels of attributes; others than strings have no name.
-	known map[dictionary.AttributeIndex]sampleLabel
-}
-
 type sampleLabel struct{ key, value string }
 
 // cacheBytes is what an entry of a map takes.
@@ -140,29 +121,23 @@ const cacheBytes = 128
 
 // ofSample returns the labels of a set of attributes of samples.
 func (n *naming) ofSample(dict *dictionary.Dictionary, set dictionary.AttributeSetIndex, use func(key, value string)) {
-	s := n.samples
-	if s == nil || s.dict != dict {
-		s = &sampleLabels{dict: dict, known: map[dictionary.AttributeIndex]sampleLabel{}}
-		n.samples = s
-	}
 	for _, i := range dict.AttributeSets.At(set) {
 		at := dictionary.AttributeIndex(i)
-		l, ok := s.known[at]
-		if !ok {
-			l = s.label(at)
-			_ = n.memory.Grow(cacheBytes + len(l.value)) // its callers check
-			s.known[at] = l
-		}
+		l := n.samples.get(dict, at, n.memory, func() sampleLabel {
+			l := labelOf(dict, at)
+			_ = n.memory.Grow(len(l.value)) // its callers check
+			return l
+		})
 		if l.value != "" {
 			use(l.key, l.value)
 		}
 	}
 }
 
-// label returns the label of an attribute of samples. Only a string makes one.
-func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
-	a := s.dict.Attributes.At(i)
-	key := s.dict.Strings.At(a.Key)
+// labelOf returns the label of an attribute of samples. Only a string makes one.
+func labelOf(dict *dictionary.Dictionary, i dictionary.AttributeIndex) (l sampleLabel) {
+	a := dict.Attributes.At(i)
+	key := dict.Strings.At(a.Key)
 	if slices.Contains(sampleDetails, key) || kind.IsLink(key) {
 		return l
 	}

@@ -550,7 +550,7 @@ func TestHostileQueries(t *testing.T) {
 			TraceIdSelector: []string{strings.Repeat("0", 32)}},
 		"may select at most 10000 ids": {ProfileTypeID: cpuType, SpanSelector: make([]string, 10_001)},
 		"leave out `async`":            {ProfileTypeID: cpuType, Async: &querierv1.AsyncQueryRequest{RequestId: "x"}},
-		"`go tool pprof -dot`": {ProfileTypeID: cpuType, Format: querierv1.ProfileFormat_PROFILE_FORMAT_DOT},
+		"`go tool pprof -dot`":         {ProfileTypeID: cpuType, Format: querierv1.ProfileFormat_PROFILE_FORMAT_DOT},
 		"`go_pgo`": {ProfileTypeID: cpuType,
 			StackTraceSelector: &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{}}},
 	} {

@@ -32,51 +32,54 @@ type selection struct {
 	// from and until are in Unix nanoseconds; until is not selected.
 	from, until int64
 	series      []answers.Series
-	// rest has, for each series, the matchers that its samples decide.
-	rest [][]*labels.Matcher
+	// rest has, for each series, the matchers that its samples decide, and hasRest reports that there are some.
+	rest    [][]*labels.Matcher
+	hasRest bool
 	// profiles, spans and traces select, if there are any.
 	profiles map[profileID]bool
 	spans    map[[8]byte]bool
 	traces   map[[16]byte]bool
-	// sites are the names of the functions that stacks begin with, from the root on; begins has the stacks of dictionary
-	// over that were compared.
+	// sites are the names of the functions that stacks begin with, from the root on; begins has the stacks that were
+	// compared.
 	sites  []string
-	begins map[int32]bool
-	over   *dictionary.Dictionary
-	// decided has the results of rest, by dictionary, set and series, and stated the links that attributes state.
-	decided decisions[bool]
-	stated  decisions[dictionary.Link]
+	begins cache[int32, bool]
+	// decided has the results of rest, and stated the links that attributes state.
+	decided cache[decision, bool]
+	stated  cache[dictionary.AttributeSetIndex, dictionary.Link]
 	// hashes has those of series whose profiles were identified, exemplars the labels that all exemplars of a series
 	// share.
 	hashes    map[int][sha256.Size]byte
 	exemplars map[int][]*typesv1.LabelPair
 }
 
+// decision is what the labels of a sample depend on.
 type decision struct {
 	set    dictionary.AttributeSetIndex
 	series int
 }
 
-// decisions are what was decided about the sets of the current dictionary: each goes with its block.
-type decisions[T any] struct {
-	dict *dictionary.Dictionary
-	of   map[decision]T
+func decisionOf(samples *answers.Samples, row int) decision {
+	return decision{setOf(samples, row), samples.Series}
 }
 
-// decide returns what was decided about the attributes of a sample, or else decides it. Its callers check the memory.
-func (d *decisions[T]) decide(samples *answers.Samples, row int, memory *size.Meter,
-	decide func(dictionary.AttributeSetIndex) T) T {
-	if d.dict != samples.Dict {
-		d.dict, d.of = samples.Dict, map[decision]T{}
+// cache has what was computed over the current dictionary: it goes with its block.
+type cache[K comparable, V any] struct {
+	dict *dictionary.Dictionary
+	of   map[K]V
+}
+
+// get returns a cached value, or else computes it. Its callers check the memory.
+func (c *cache[K, V]) get(dict *dictionary.Dictionary, key K, memory *size.Meter, compute func() V) V {
+	if c.dict != dict {
+		c.dict, c.of = dict, map[K]V{}
 	}
-	key := decision{setOf(samples, row), samples.Series}
-	decided, ok := d.of[key]
+	value, ok := c.of[key]
 	if !ok {
-		decided = decide(key.set)
+		value = compute()
 		_ = memory.Grow(2 * cacheBytes)
-		d.of[key] = decided
+		c.of[key] = value
 	}
-	return decided
+	return value
 }
 
 // profileID identifies a profile: its series and its time.
@@ -150,7 +153,7 @@ func (q *Querier) choose(
 			return nil, err
 		}
 		if ok {
-			s.series, s.rest = append(s.series, in), append(s.rest, rest)
+			s.series, s.rest, s.hasRest = append(s.series, in), append(s.rest, rest), s.hasRest || len(rest) > 0
 		}
 	}
 	return s, nil
@@ -207,9 +210,7 @@ func withCPUTime(list []answers.Series) []answers.Series {
 
 // needsProfiles reports whether samples must be looked at, profile by profile, to decide what is selected.
 func (s *selection) needsProfiles() bool {
-	return len(s.spans)+len(s.traces)+len(s.profiles) > 0 || slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool {
-		return len(r) > 0
-	})
+	return len(s.spans)+len(s.traces)+len(s.profiles) > 0 || s.hasRest
 }
 
 // want adds the columns that the matchers need.
@@ -220,8 +221,7 @@ func (s *selection) want(want answers.Want) answers.Want {
 	}
 	want.Profiles = true
 	want.Links = want.Links || len(s.spans)+len(s.traces) > 0
-	want.Attributes = want.Attributes || want.Links ||
-		slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool { return len(r) > 0 })
+	want.Attributes = want.Attributes || want.Links || s.hasRest
 	return want
 }
 
@@ -263,10 +263,11 @@ func (s *selection) keeps(samples *answers.Samples, row int) bool {
 	if len(rest) == 0 {
 		return true
 	}
-	return s.decided.decide(samples, row, s.memory, func(set dictionary.AttributeSetIndex) bool {
+	key := decisionOf(samples, row)
+	return s.decided.get(samples.Dict, key, s.memory, func() bool {
 		for _, m := range rest {
 			// A selector can be a long regular expression, and there can be very many sets.
-			if s.memory.Check() != nil || !m.Matches(s.sampleValue(samples.Dict, set, m.Name)) {
+			if s.memory.Check() != nil || !m.Matches(s.sampleValue(samples.Dict, key.set, m.Name)) {
 				return false
 			}
 		}
@@ -280,7 +281,8 @@ func (s *selection) linkOf(samples *answers.Samples, row int) dictionary.Link {
 	if row < len(samples.Links) && samples.Links[row] != 0 {
 		return samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
 	}
-	return s.stated.decide(samples, row, s.memory, func(set dictionary.AttributeSetIndex) (link dictionary.Link) {
+	set := setOf(samples, row)
+	return s.stated.get(samples.Dict, set, s.memory, func() (link dictionary.Link) {
 		for _, i := range samples.Dict.AttributeSets.At(set) {
 			a := samples.Dict.Attributes.At(dictionary.AttributeIndex(i))
 			switch samples.Dict.Strings.At(a.Key) {
@@ -310,20 +312,11 @@ func addID(id []byte, value dictionary.Value) {
 
 // keepsStack reports whether the stack of a sample is that of the call site.
 func (s *selection) keepsStack(samples *answers.Samples, row int) bool {
-	if s.over != samples.Dict {
-		s.over, s.begins = samples.Dict, map[int32]bool{}
-	}
-	key := int32(0)
+	stack := int32(0)
 	if row < len(samples.Stacks) {
-		key = samples.Stacks[row]
+		stack = samples.Stacks[row]
 	}
-	ok, known := s.begins[key]
-	if !known {
-		ok = samples.Begins(row, s.sites)
-		_ = s.memory.Grow(cacheBytes) // Read checks
-		s.begins[key] = ok
-	}
-	return ok
+	return s.begins.get(samples.Dict, stack, s.memory, func() bool { return samples.Begins(row, s.sites) })
 }
 
 func setOf(samples *answers.Samples, row int) dictionary.AttributeSetIndex {
@@ -352,7 +345,7 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 		return nil
 	}
 	of := *s
-	of.decided = decisions[bool]{} // its series have other numbers
+	of.decided = cache[decision, bool]{} // its series have other numbers
 	of.series, of.rest, of.hashes = scan, rest, map[int][sha256.Size]byte{}
 	selected, err := q.Store.Select(s.ctx,
 		answers.NewQuery(s.ctx, s.memory, scan, s.from, s.until, answers.Want{Attributes: true, Profiles: true}))
@@ -360,14 +353,15 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 		return err
 	}
 	defer selected.Close()
-	var used decisions[error]
+	var used cache[decision, error]
 	return selected.Read(func(samples *answers.Samples) error {
 		for row := range samples.Len() {
-			err := used.decide(samples, row, s.memory, func(set dictionary.AttributeSetIndex) error {
+			key := decisionOf(samples, row)
+			err := used.get(samples.Dict, key, s.memory, func() error {
 				if !of.keeps(samples, row) {
 					return nil
 				}
-				return use(s.wanted(s.withSample(&scan[samples.Series], samples.Dict, set), names))
+				return use(s.wanted(s.withSample(&scan[key.series], samples.Dict, key.set), names))
 			})
 			if err != nil {
 				return err

@@ -31,6 +31,12 @@ type point struct {
 	link   dictionary.Link
 }
 
+func (p *point) withoutValue() point {
+	key := *p
+	key.value = 0
+	return key
+}
+
 // isBefore orders points of one group.
 func (p *point) isBefore(other *point) bool {
 	return cmp.Or(cmp.Compare(p.time, other.time), bytes.Compare(p.link.SpanID[:], other.link.SpanID[:]),
@@ -47,7 +53,7 @@ type groups struct {
 	byKey  map[string]int
 	// ofSeries is the group of each series, or -1 if that depends on its samples: ofSet.
 	ofSeries []int
-	ofSet    decisions[int]
+	ofSet    cache[decision, int]
 }
 
 func (g *groups) number(list []label) int {
@@ -67,8 +73,9 @@ func (g *groups) of(samples *answers.Samples, row int) int {
 	if group := g.ofSeries[samples.Series]; group >= 0 {
 		return group
 	}
-	return g.ofSet.decide(samples, row, g.memory, func(set dictionary.AttributeSetIndex) int {
-		return g.number(g.grouped(&g.series[samples.Series], g.by, samples.Dict, set))
+	key := decisionOf(samples, row)
+	return g.ofSet.get(samples.Dict, key, g.memory, func() int {
+		return g.number(g.grouped(&g.series[key.series], g.by, samples.Dict, key.set))
 	})
 }
 
@@ -82,7 +89,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 	want := answers.Want{Profiles: true, Links: spans, Attributes: spans}
 	for i := range s.series {
 		in := &s.series[i]
-		if g.ofSeries[i] = -1; in.HasAttributes && s.lacks(in, by) {
+		if g.ofSeries[i] = -1; in.HasAttributes && len(by) > 0 && s.lacks(in, by) {
 			want.Attributes = true
 		} else {
 			g.ofSeries[i] = g.number(s.grouped(in, by, nil, 0))
@@ -141,27 +148,16 @@ func stepMillis(seconds float64) (int64, error) {
 	return int64(seconds * 1000), nil
 }
 
-// exemplar is a profile that represents a point.
-type exemplar struct {
-	point
-	value int64
-}
-
+// bucket is the sum of its profiles. The largest of them represents it.
 type bucket struct {
 	sum   float64
 	count int64
-	best  *exemplar
+	best  *point
 }
 
 type bucketKey struct {
 	group int
 	at    int64
-}
-
-// profileGroup is what a group has of a profile.
-type profileGroup struct {
-	group, series int
-	time          int64
 }
 
 // buckets add up points over time.
@@ -170,7 +166,8 @@ type buckets struct {
 	start, step             int64
 	isAverage, hasExemplars bool
 	of                      map[bucketKey]*bucket
-	exemplars               map[profileGroup]*exemplar
+	// sums has what a group has of a profile, by that without its value.
+	sums map[point]*point
 }
 
 // SelectSeries returns the sums of profiles, or of the stacks of a call site in them, over time. A point at t has the
@@ -194,7 +191,7 @@ func (q *Querier) SelectSeries(
 		return nil, err
 	}
 	b := &buckets{
-		selection: s, start: in.Start, step: step, of: map[bucketKey]*bucket{}, exemplars: map[profileGroup]*exemplar{},
+		selection: s, start: in.Start, step: step, of: map[bucketKey]*bucket{}, sums: map[point]*point{},
 		isAverage:    in.GetAggregation() == typesv1.TimeSeriesAggregationType_TIME_SERIES_AGGREGATION_TYPE_AVERAGE,
 		hasExemplars: in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
 	}
@@ -228,16 +225,16 @@ func (b *buckets) add(p *point) error {
 	}
 	in.sum += float64(p.value)
 	if b.hasExemplars || b.isAverage {
-		of := profileGroup{p.group, p.series, p.time}
-		e := b.exemplars[of]
-		if e == nil {
-			e = &exemplar{point: *p}
-			b.exemplars[of] = e
+		profile := p.withoutValue()
+		sum := b.sums[profile]
+		if sum == nil {
+			sum = &profile
+			b.sums[*sum] = sum
 			in.count++
 			taken += 2 * pointBytes
 		}
-		if e.value = otlp.SaturatingAdd(e.value, p.value); in.best == nil || e.value > in.best.value {
-			in.best = e
+		if sum.value = otlp.SaturatingAdd(sum.value, p.value); in.best == nil || sum.value > in.best.value {
+			in.best = sum
 		}
 	}
 	return b.memory.Grow(taken)
@@ -255,7 +252,7 @@ func (b *buckets) series(g *groups) []*typesv1.Series {
 			p.Value /= float64(in.count)
 		}
 		if b.hasExemplars {
-			p.Exemplars = []*typesv1.Exemplar{b.exemplar(&in.best.point, in.best.value, g.by)}
+			p.Exemplars = []*typesv1.Exemplar{b.exemplar(in.best, g.by)}
 		}
 		series[k.group].Points = append(series[k.group].Points, p)
 	}
@@ -263,8 +260,8 @@ func (b *buckets) series(g *groups) []*typesv1.Series {
 }
 
 // exemplar describes a profile, or a span in it. Its labels are those of its series without those that the group has.
-func (s *selection) exemplar(p *point, value int64, by []string) *typesv1.Exemplar {
-	e := &typesv1.Exemplar{Timestamp: p.millis, Value: value}
+func (s *selection) exemplar(p *point, by []string) *typesv1.Exemplar {
+	e := &typesv1.Exemplar{Timestamp: p.millis, Value: p.value}
 	if p.link.SpanID != [8]byte{} {
 		e.SpanId = hex.EncodeToString(p.link.SpanID[:])
 		if p.link.TraceID != [16]byte{} {
