@@ -130,6 +130,15 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 	return b, nil
 }
 
+// ReadBody reads a body within limits. The reservation holds its size. The error is a *BodyError.
+func ReadBody(w http.ResponseWriter, r *http.Request, options BodyOptions) ([]byte, error) {
+	body, err := OpenBody(w, r, options)
+	if err != nil {
+		return nil, err
+	}
+	return body.ReadAll()
+}
+
 // Read reads decoded bytes. The caller calls Complete when it has read enough.
 func (b *Body) Read(p []byte) (int, error) {
 	n, err := b.reader.Read(p)

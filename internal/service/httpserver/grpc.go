@@ -38,9 +38,7 @@ type GRPC struct {
 
 	server   *grpc.Server
 	listener *limitedListener
-	// refusedConnections is nil before Start.
-	refusedConnections *refusals
-	serving            sync.WaitGroup
+	serving  sync.WaitGroup
 	// serveCtx is as in Server.
 	serveCtx    context.Context
 	cancelCalls context.CancelFunc
@@ -82,8 +80,8 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
-	g.refusedConnections = newRefusals(env.Telemetry, refusedConnections)
-	g.serve(server, listener, env.Fail)
+	refused := newRefusals(env.Telemetry, refusedConnections)
+	g.serve(server, &limitedListener{listener, newConnections(refused)}, env.Fail)
 	return nil
 }
 
@@ -100,9 +98,8 @@ func exportService(name string, handle func(grpc.ServerStream) error) *grpc.Serv
 	}
 }
 
-func (g *GRPC) serve(server *grpc.Server, listener net.Listener, onFailure func(error)) {
-	g.server = server
-	g.listener = &limitedListener{Listener: listener, connections: connections{refused: g.refusedConnections}}
+func (g *GRPC) serve(server *grpc.Server, listener *limitedListener, onFailure func(error)) {
+	g.server, g.listener = server, listener
 	g.serveCtx, g.cancelCalls = context.WithCancel(context.Background())
 	g.serving.Go(func() {
 		if err := server.Serve(g.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {

@@ -66,8 +66,8 @@ type HTTP struct {
 	Config *confighttp.ServerConfig
 	// MaxBodyBytes bounds bodies in addition to Config; 0 adds no bound.
 	MaxBodyBytes int64
-	// AnswerError answers for confighttp, for example if a sender may not send, and to browsers that are refused; nil
-	// answers with the message alone.
+	// AnswerError answers for confighttp, for example if a sender may not send, and to browsers that are refused unless
+	// Browsers has an answer for them; nil answers with the message alone.
 	AnswerError func(w http.ResponseWriter, r *http.Request, message string, code int)
 	// Browsers is the rule for requests of browsers. Unless it is that of pages, pages of the origins that Config lists
 	// may send here.
@@ -108,8 +108,10 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 	if cors := h.Config.CORS.Get(); cors != nil && !browsers.IsPage {
 		browsers.AllowedOrigins = cors.AllowedOrigins
 	}
-	browsers.Refuse = func(w http.ResponseWriter, r *http.Request, err error) {
-		h.AnswerError(w, r, err.Error(), http.StatusForbidden)
+	if browsers.Refuse == nil {
+		browsers.Refuse = func(w http.ResponseWriter, r *http.Request, err error) {
+			h.AnswerError(w, r, err.Error(), http.StatusForbidden)
+		}
 	}
 	return Start(server, listener, Options{OnFailure: env.Fail, Browsers: browsers, Telemetry: env.Telemetry}), nil
 }
@@ -155,14 +157,14 @@ func (h *HTTP) LimitBytes() int64 {
 
 // OpenBody opens a body within the limits, on the reservation. The error is a *BodyError.
 func (h *HTTP) OpenBody(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) (*Body, error) {
-	return OpenBody(w, r, BodyOptions{Reservation: reservation, LimitBytes: h.LimitBytes(), Encodings: h.encodings})
+	return OpenBody(w, r, h.bodyOptions(reservation))
 }
 
 // ReadBody reads a body within the limits. The reservation holds its size. The error is a *BodyError.
 func (h *HTTP) ReadBody(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) ([]byte, error) {
-	body, err := h.OpenBody(w, r, reservation)
-	if err != nil {
-		return nil, err
-	}
-	return body.ReadAll()
+	return ReadBody(w, r, h.bodyOptions(reservation))
+}
+
+func (h *HTTP) bodyOptions(reservation *budget.Reservation) BodyOptions {
+	return BodyOptions{Reservation: reservation, LimitBytes: h.LimitBytes(), Encodings: h.encodings}
 }

@@ -6,7 +6,6 @@ package httpserver
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -66,93 +65,72 @@ func (s *shares) remove(from netip.Addr) {
 	}
 }
 
-// requests are the requests that a server handles. The zero value has none.
-type requests struct {
+// open counts the open connections, or the requests under way, of a server: at most limit.
+type open struct {
+	limit   int
 	mu      sync.Mutex
 	shares  shares
 	refused *refusals
 }
 
-// begin adds a request, and returns false if there are too many. Otherwise end must be called.
-func (r *requests) begin(from netip.Addr) bool {
-	r.mu.Lock()
-	refusedFor := r.shares.add(from, MaxRequests)
-	r.mu.Unlock()
+// begin adds one, and returns false if there are too many. Otherwise end must be called.
+func (o *open) begin(from netip.Addr) bool {
+	o.mu.Lock()
+	refusedFor := o.shares.add(from, o.limit)
+	o.mu.Unlock()
 	if refusedFor != "" {
-		r.refused.note(from, refusedFor)
+		o.refused.note(from, refusedFor)
 	}
 	return refusedFor == ""
 }
 
-func (r *requests) end(from netip.Addr) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.shares.remove(from)
+func (o *open) end(from netip.Addr) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shares.remove(from)
 }
 
-func (r *requests) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.shares.all
+func (o *open) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.shares.all
 }
 
-// connections are the open connections of a server. The zero value has none.
+// connections are the open connections of a server, with their addresses.
 type connections struct {
-	mu      sync.Mutex
-	open    map[net.Conn]netip.Addr
-	shares  shares
-	refused *refusals
+	open
+	all sync.Map
+}
+
+func newConnections(refused *refusals) *connections {
+	return &connections{open: open{limit: MaxConnections, refused: refused}}
 }
 
 // add adds a connection, and returns false if there are too many.
 func (c *connections) add(conn net.Conn) bool {
-	from := networkOf(conn.RemoteAddr())
-	c.mu.Lock()
-	refusedFor := c.shares.add(from, MaxConnections)
-	if refusedFor == "" {
-		if c.open == nil {
-			c.open = map[net.Conn]netip.Addr{}
-		}
-		c.open[conn] = from
+	from := networkOf(conn.RemoteAddr().String())
+	isAdded := c.begin(from)
+	if isAdded {
+		c.all.Store(conn, from)
 	}
-	c.mu.Unlock()
-	if refusedFor != "" {
-		c.refused.note(from, refusedFor)
-	}
-	return refusedFor == ""
+	return isAdded
 }
 
 // remove removes a connection, if it was added.
 func (c *connections) remove(conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if from, isOpen := c.open[conn]; isOpen {
-		delete(c.open, conn)
-		c.shares.remove(from)
+	if from, wasOpen := c.all.LoadAndDelete(conn); wasOpen {
+		c.end(from.(netip.Addr))
 	}
 }
 
-// networkOf returns the address of a client: of IPv6 the first 64 bits, since one client has all of the others. It is
-// the zero value for what is no IP address.
-func networkOf(address net.Addr) netip.Addr {
-	tcp, ok := address.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return networkOfIP(tcp.AddrPort().Addr())
-}
-
-// networkOfRequest is networkOf the client of a request.
-func networkOfRequest(r *http.Request) netip.Addr {
-	address, err := netip.ParseAddrPort(r.RemoteAddr)
+// networkOf returns the IP address of a client: of IPv6 the first 64 bits, since one client has all of the others. It is
+// the zero value for any other address.
+func networkOf(address string) netip.Addr {
+	client, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return netip.Addr{}
 	}
-	return networkOfIP(address.Addr())
-}
-
-func networkOfIP(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
+	ip := client.Addr().Unmap().WithZone("")
 	if ip.Is6() {
 		network, _ := ip.Prefix(64)
 		return network.Addr()
@@ -187,7 +165,7 @@ func (c *connections) limitHTTP(server *http.Server) {
 // stops waits two minutes for connections that have sent nothing.
 type limitedListener struct {
 	net.Listener
-	connections
+	*connections
 }
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -196,7 +174,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if limited := (&limitedConn{Conn: conn, of: &l.connections}); l.add(limited) {
+		if limited := (&limitedConn{Conn: conn, of: l.connections}); l.add(limited) {
 			return limited, nil
 		}
 		_ = conn.Close()
@@ -205,14 +183,12 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 
 // closeAll closes the connections, or only those that have sent nothing.
 func (l *limitedListener) closeAll(onlySilent bool) {
-	l.mu.Lock()
-	open := maps.Clone(l.open)
-	l.mu.Unlock()
-	for conn := range open {
-		if !onlySilent || !conn.(*limitedConn).hasSent.Load() {
-			_ = conn.Close()
+	l.all.Range(func(conn, _ any) bool {
+		if c := conn.(*limitedConn); !onlySilent || !c.hasSent.Load() {
+			_ = c.Close()
 		}
-	}
+		return true
+	})
 }
 
 type limitedConn struct {
@@ -238,12 +214,12 @@ var errTooManyRequests = errors.New("too many requests are being handled at the 
 
 // limitCalls refuses calls for the moment where too many are handled.
 func limitCalls(refused *refusals) grpc.ServerOption {
-	calls := requests{refused: refused}
+	calls := open{limit: MaxRequests, refused: refused}
 	return grpc.ChainStreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
 		next grpc.StreamHandler) error {
 		var from netip.Addr
 		if client, ok := peer.FromContext(stream.Context()); ok {
-			from = networkOf(client.Addr)
+			from = networkOf(client.Addr.String())
 		}
 		if !calls.begin(from) {
 			return otlpstatus.Of(errTooManyRequests).Err()

@@ -101,7 +101,7 @@ func (c *connFrom) RemoteAddr() net.Addr {
 }
 
 func TestConnectionsOfAllAddressesAreBounded(t *testing.T) {
-	var c connections
+	c := newConnections(nil)
 	var conns []net.Conn
 	for n := range MaxConnections {
 		conns = append(conns, &connFrom{address: netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)})})
@@ -120,29 +120,27 @@ func TestNetworks(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "::1": "::",
 	} {
-		assert.Equal(t, want, networkOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 80))).
-			String())
+		assert.Equal(t, want, networkOf(netip.AddrPortFrom(netip.MustParseAddr(address), 80).String()).String())
 	}
-	assert.Equal(t, netip.Addr{}, networkOf(&net.UnixAddr{Name: "socket"}))
+	assert.Equal(t, netip.Addr{}, networkOf((&net.UnixAddr{Name: "socket"}).String()))
 }
 
 // A connection that has sent a part of its preface ends with the shutdown.
 func TestShutdownBesideAStalledConnection(t *testing.T) {
 	listener := listen(t)
 	var g GRPC
-	g.serve(grpc.NewServer(), listener, nil)
+	g.serve(grpc.NewServer(), &limitedListener{listener, newConnections(nil)}, nil)
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	_, err = conn.Write([]byte("PRI *"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		g.listener.mu.Lock()
-		defer g.listener.mu.Unlock()
-		for open := range g.listener.open {
-			return open.(*limitedConn).hasSent.Load()
-		}
-		return false
+	require.Eventually(t, func() (hasSent bool) {
+		g.listener.all.Range(func(conn, _ any) bool {
+			hasSent = conn.(*limitedConn).hasSent.Load()
+			return false
+		})
+		return hasSent
 	}, 30*time.Second, time.Millisecond)
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -318,7 +316,7 @@ func TestGRPCIsBounded(t *testing.T) {
 		return stream.SendMsg(new([]byte))
 	}), nil)
 	var g GRPC
-	g.serve(server, listener, nil)
+	g.serve(server, &limitedListener{listener, newConnections(nil)}, nil)
 	var calls sync.WaitGroup
 	call := func(client *grpc.ClientConn) error {
 		stream, err := client.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, "/test/Export",

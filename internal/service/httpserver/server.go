@@ -46,7 +46,7 @@ type Server struct {
 	options Options
 	serving sync.WaitGroup
 	// requests are the handlers under way.
-	requests requests
+	requests open
 	// serveCtx ends when requests must end and bodies are no longer read, shortly before connections are closed.
 	serveCtx       context.Context
 	cancelRequests context.CancelFunc
@@ -57,11 +57,11 @@ type Server struct {
 // The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to
 // answer: without an answer, a client would repeat a request that the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
-	s := &Server{http: server, address: listener.Addr(), options: options}
+	s := &Server{http: server, address: listener.Addr(), options: options,
+		requests: open{limit: MaxRequests, refused: newRefusals(options.Telemetry, refusedRequests)}}
 	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return s.serveCtx }
-	s.requests.refused = newRefusals(options.Telemetry, refusedRequests)
-	(&connections{refused: newRefusals(options.Telemetry, refusedConnections)}).limitHTTP(server)
+	newConnections(newRefusals(options.Telemetry, refusedConnections)).limitHTTP(server)
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		own := w
@@ -70,7 +70,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 			defer n.note(r)
 			w = n
 		}
-		from := networkOfRequest(r)
+		from := networkOf(r.RemoteAddr)
 		if !s.requests.begin(from) {
 			SetRetryAfter(w, otlpstatus.DefaultRetryDelay)
 			http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
