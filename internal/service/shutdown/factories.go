@@ -25,74 +25,66 @@ import (
 // Receivers wraps the factories so that the components that they create stop within the limit. Factories without
 // profiles stay as they are. Extensions are not wrapped: they stop last.
 func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[component.Type]receiver.Factory {
+	of := func(set receiver.Settings) *bounded {
+		return &bounded{limit: l, kind: receiverKind, id: set.ID, logger: set.Logger}
+	}
 	return bindAll(factories, func(f xreceiver.Factory) receiver.Factory {
 		return xreceiver.NewFactory(f.Type(), f.CreateDefaultConfig, xreceiver.WithDeprecatedTypeAlias(aliasOf(f)),
-			xreceiver.WithTraces(boundReceiver(l, f.CreateTraces), f.TracesStability()),
-			xreceiver.WithMetrics(boundReceiver(l, f.CreateMetrics), f.MetricsStability()),
-			xreceiver.WithLogs(boundReceiver(l, f.CreateLogs), f.LogsStability()),
-			xreceiver.WithProfiles(boundReceiver(l, f.CreateProfiles), f.ProfilesStability()))
+			xreceiver.WithTraces(bound(of, f.CreateTraces), f.TracesStability()),
+			xreceiver.WithMetrics(bound(of, f.CreateMetrics), f.MetricsStability()),
+			xreceiver.WithLogs(bound(of, f.CreateLogs), f.LogsStability()),
+			xreceiver.WithProfiles(bound(of, f.CreateProfiles), f.ProfilesStability()))
 	})
 }
 
-type createReceiver[N, C any] = func(context.Context, receiver.Settings, component.Config, N) (C, error)
-
-func boundReceiver[N any, C component.Component](l *Limit, create createReceiver[N, C]) createReceiver[N, C] {
-	return func(ctx context.Context, set receiver.Settings, cfg component.Config, next N) (C, error) {
+// bound returns a factory's method whose components stop within a limit: of returns that of a component, with its kind.
+func bound[S, N any, C component.Component](of func(S) *bounded,
+	create func(context.Context, S, component.Config, N) (C, error),
+) func(context.Context, S, component.Config, N) (C, error) {
+	return func(ctx context.Context, set S, cfg component.Config, next N) (C, error) {
 		c, err := create(ctx, set, cfg, next)
-		return bind(&bounded{limit: l, kind: receiverKind, id: set.ID, logger: set.Logger}, c, err)
+		return bind(of(set), c, err)
 	}
 }
 
 // Processors is Receivers for processors.
 func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[component.Type]processor.Factory {
+	of := func(set processor.Settings) *bounded {
+		return &bounded{limit: l, kind: processorKind, id: set.ID, logger: set.Logger}
+	}
 	return bindAll(factories, func(f xprocessor.Factory) processor.Factory {
 		return xprocessor.NewFactory(f.Type(), f.CreateDefaultConfig, xprocessor.WithDeprecatedTypeAlias(aliasOf(f)),
-			xprocessor.WithTraces(boundProcessor(l, f.CreateTraces), f.TracesStability()),
-			xprocessor.WithMetrics(boundProcessor(l, f.CreateMetrics), f.MetricsStability()),
-			xprocessor.WithLogs(boundProcessor(l, f.CreateLogs), f.LogsStability()),
-			xprocessor.WithProfiles(boundProcessor(l, f.CreateProfiles), f.ProfilesStability()))
+			xprocessor.WithTraces(bound(of, f.CreateTraces), f.TracesStability()),
+			xprocessor.WithMetrics(bound(of, f.CreateMetrics), f.MetricsStability()),
+			xprocessor.WithLogs(bound(of, f.CreateLogs), f.LogsStability()),
+			xprocessor.WithProfiles(bound(of, f.CreateProfiles), f.ProfilesStability()))
 	})
-}
-
-type createProcessor[N, C any] = func(context.Context, processor.Settings, component.Config, N) (C, error)
-
-func boundProcessor[N any, C component.Component](l *Limit, create createProcessor[N, C]) createProcessor[N, C] {
-	return func(ctx context.Context, set processor.Settings, cfg component.Config, next N) (C, error) {
-		c, err := create(ctx, set, cfg, next)
-		return bind(&bounded{limit: l, kind: processorKind, id: set.ID, logger: set.Logger}, c, err)
-	}
 }
 
 // Connectors is Receivers for connectors. One may pass on its sums when it stops.
 func (l *Limit) Connectors(factories map[component.Type]connector.Factory) map[component.Type]connector.Factory {
+	of := func(set connector.Settings) *bounded {
+		return &bounded{limit: l, kind: connectorKind, id: set.ID, logger: set.Logger}
+	}
 	return bindAll(factories, func(f xconnector.Factory) connector.Factory {
 		return xconnector.NewFactory(f.Type(), f.CreateDefaultConfig, xconnector.WithDeprecatedTypeAlias(aliasOf(f)),
-			xconnector.WithTracesToTraces(boundConnector(l, f.CreateTracesToTraces), f.TracesToTracesStability()),
-			xconnector.WithTracesToMetrics(boundConnector(l, f.CreateTracesToMetrics), f.TracesToMetricsStability()),
-			xconnector.WithTracesToLogs(boundConnector(l, f.CreateTracesToLogs), f.TracesToLogsStability()),
-			xconnector.WithTracesToProfiles(boundConnector(l, f.CreateTracesToProfiles), f.TracesToProfilesStability()),
-			xconnector.WithMetricsToTraces(boundConnector(l, f.CreateMetricsToTraces), f.MetricsToTracesStability()),
-			xconnector.WithMetricsToMetrics(boundConnector(l, f.CreateMetricsToMetrics), f.MetricsToMetricsStability()),
-			xconnector.WithMetricsToLogs(boundConnector(l, f.CreateMetricsToLogs), f.MetricsToLogsStability()),
-			xconnector.WithMetricsToProfiles(boundConnector(l, f.CreateMetricsToProfiles), f.MetricsToProfilesStability()),
-			xconnector.WithLogsToTraces(boundConnector(l, f.CreateLogsToTraces), f.LogsToTracesStability()),
-			xconnector.WithLogsToMetrics(boundConnector(l, f.CreateLogsToMetrics), f.LogsToMetricsStability()),
-			xconnector.WithLogsToLogs(boundConnector(l, f.CreateLogsToLogs), f.LogsToLogsStability()),
-			xconnector.WithLogsToProfiles(boundConnector(l, f.CreateLogsToProfiles), f.LogsToProfilesStability()),
-			xconnector.WithProfilesToTraces(boundConnector(l, f.CreateProfilesToTraces), f.ProfilesToTracesStability()),
-			xconnector.WithProfilesToMetrics(boundConnector(l, f.CreateProfilesToMetrics), f.ProfilesToMetricsStability()),
-			xconnector.WithProfilesToLogs(boundConnector(l, f.CreateProfilesToLogs), f.ProfilesToLogsStability()),
-			xconnector.WithProfilesToProfiles(boundConnector(l, f.CreateProfilesToProfiles), f.ProfilesToProfilesStability()))
+			xconnector.WithTracesToTraces(bound(of, f.CreateTracesToTraces), f.TracesToTracesStability()),
+			xconnector.WithTracesToMetrics(bound(of, f.CreateTracesToMetrics), f.TracesToMetricsStability()),
+			xconnector.WithTracesToLogs(bound(of, f.CreateTracesToLogs), f.TracesToLogsStability()),
+			xconnector.WithTracesToProfiles(bound(of, f.CreateTracesToProfiles), f.TracesToProfilesStability()),
+			xconnector.WithMetricsToTraces(bound(of, f.CreateMetricsToTraces), f.MetricsToTracesStability()),
+			xconnector.WithMetricsToMetrics(bound(of, f.CreateMetricsToMetrics), f.MetricsToMetricsStability()),
+			xconnector.WithMetricsToLogs(bound(of, f.CreateMetricsToLogs), f.MetricsToLogsStability()),
+			xconnector.WithMetricsToProfiles(bound(of, f.CreateMetricsToProfiles), f.MetricsToProfilesStability()),
+			xconnector.WithLogsToTraces(bound(of, f.CreateLogsToTraces), f.LogsToTracesStability()),
+			xconnector.WithLogsToMetrics(bound(of, f.CreateLogsToMetrics), f.LogsToMetricsStability()),
+			xconnector.WithLogsToLogs(bound(of, f.CreateLogsToLogs), f.LogsToLogsStability()),
+			xconnector.WithLogsToProfiles(bound(of, f.CreateLogsToProfiles), f.LogsToProfilesStability()),
+			xconnector.WithProfilesToTraces(bound(of, f.CreateProfilesToTraces), f.ProfilesToTracesStability()),
+			xconnector.WithProfilesToMetrics(bound(of, f.CreateProfilesToMetrics), f.ProfilesToMetricsStability()),
+			xconnector.WithProfilesToLogs(bound(of, f.CreateProfilesToLogs), f.ProfilesToLogsStability()),
+			xconnector.WithProfilesToProfiles(bound(of, f.CreateProfilesToProfiles), f.ProfilesToProfilesStability()))
 	})
-}
-
-type createConnector[N, C any] = func(context.Context, connector.Settings, component.Config, N) (C, error)
-
-func boundConnector[N any, C component.Component](l *Limit, create createConnector[N, C]) createConnector[N, C] {
-	return func(ctx context.Context, set connector.Settings, cfg component.Config, next N) (C, error) {
-		c, err := create(ctx, set, cfg, next)
-		return bind(&bounded{limit: l, kind: connectorKind, id: set.ID, logger: set.Logger}, c, err)
-	}
 }
 
 // Queues are the queues of exporters in storages.
