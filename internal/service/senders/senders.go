@@ -25,18 +25,19 @@ const (
 // Request is what outcomes are distinguished by.
 type Request struct {
 	// Address is that of the sender, without its port; Endpoint the port or path that it sent to.
-	Address, Endpoint string
+	Address  string `json:"address"`
+	Endpoint string `json:"endpoint"`
 	// Status is that of HTTP, or the one that corresponds to gRPC's.
-	Status int
+	Status int `json:"status"`
 }
 
 // Outcome is what became of the requests of a sender.
 type Outcome struct {
 	Request
 	// Reason is the latest answer to a refused one.
-	Reason string
-	Count  int
-	Last   time.Time
+	Reason string    `json:"reason"`
+	Count  int       `json:"count"`
+	Last   time.Time `json:"last"`
 }
 
 // IsRefused reports whether the sender has to do something.

@@ -22,15 +22,5 @@ func (s *server) findings(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	type finding struct {
-		Rule   string `json:"rule"`
-		Text   string `json:"text"`
-		Advice string `json:"advice"`
-		Link   string `json:"link"`
-	}
-	list := []finding{}
-	for _, f := range found {
-		list = append(list, finding(f))
-	}
-	return jsonAnswer(map[string]any{"findings": list})
+	return jsonAnswer(map[string]any{"findings": append([]findings.Finding{}, found...)})
 }

@@ -42,33 +42,16 @@ func (s *server) page(r *request) (*answer, error) {
 	if service != "" {
 		profiles = listProfiles(infos, service)
 	}
+	recent := append([]senders.Outcome{}, senders.Recent(r.now)...)
 	return jsonAnswer(map[string]any{
-		"status": status, "services": services, "service": service, "profiles": profiles, "senders": recentSenders(r.now),
-		"troubles": s.troubles.lately(status, r.now), "source_link": s.SourceLink,
+		"status": status, "services": services, "service": service, "profiles": profiles,
+		"senders": recent[:min(len(recent), maxSenders)], "troubles": s.troubles.lately(status, r.now),
+		"source_link": s.SourceLink,
 	})
 }
 
 // maxSenders is how many senders the page lists.
 const maxSenders = 20
-
-type senderJSON struct {
-	Address  string `json:"address"`
-	Endpoint string `json:"endpoint"`
-	Status   int    `json:"status"`
-	Count    int    `json:"count"`
-	Last     int64  `json:"last"`
-	Reason   string `json:"reason"`
-}
-
-func recentSenders(now time.Time) []senderJSON {
-	list := []senderJSON{}
-	for _, o := range senders.Recent(now) {
-		if len(list) < maxSenders {
-			list = append(list, senderJSON{o.Address, o.Endpoint, o.Status, o.Count, o.Last.UnixMilli(), o.Reason})
-		}
-	}
-	return list
-}
 
 // troubles remembers what the store has refused and dropped lately, as those saw it who asked: the store counts from
 // its start.

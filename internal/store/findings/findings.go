@@ -20,10 +20,12 @@ import (
 
 // Finding is one sentence, with what shows it.
 type Finding struct {
-	// Rule is its name, Text the sentence with its number, Advice what to look at next.
-	Rule, Text, Advice string
+	Rule string `json:"rule"`
+	// Text is the sentence with its number, Advice what to look at next.
+	Text   string `json:"text"`
+	Advice string `json:"advice"`
 	// Link is the state of the page that shows it, as in its URL after #.
-	Link string
+	Link string `json:"link"`
 }
 
 const (

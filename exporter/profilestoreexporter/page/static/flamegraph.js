@@ -249,9 +249,9 @@ export class FlameGraph {
     const {parent, end, depth} = this.tree;
     const at = this.cursor;
     const sibling = (step) => {
-      const row = this.at;
-      const position = row.nodes.subarray(row.first[depth[at]], row.first[depth[at] + 1]).indexOf(at);
-      return row.nodes.subarray(row.first[depth[at]], row.first[depth[at] + 1])[position + step] ?? at;
+      const {nodes, first} = this.at;
+      const row = nodes.subarray(first[depth[at]], first[depth[at] + 1]);
+      return row[row.indexOf(at) + step] ?? at;
     };
     const [up, down] = this.upwards ? ['ArrowDown', 'ArrowUp'] : ['ArrowUp', 'ArrowDown'];
     const moves = {

@@ -38,8 +38,8 @@ export class Functions {
     return [
       ['focus', () => this.app.focusOn(fn), 'Only samples that pass through it (Shift F)'],
       ['hide', () => this.app.hideFunction(fn), 'Leave its frames out; what it calls moves to its callers (Shift H)'],
-      ...(this.app.model.isGroup(id) ? [] : [['sandwich', () => this.app.update({fn, view: 'sandwich'}), 'Its callers and callees (Shift S)']]),
-      ...(this.app.model.isGroup(id) ? [] : [['lines', () => this.showLines(fn), 'Its hottest lines']]),
+      ...(this.app.model.isGroup(id) ? [] : [['sandwich', () => this.app.update({fn, view: 'sandwich'}), 'Its callers and callees (Shift S)'],
+        ['lines', () => this.showLines(fn), 'Its hottest lines']]),
       ['search', () => this.app.update({q: this.functionName(fn).slice(0, 300)}), 'Mark it everywhere'],
     ];
   }

@@ -65,7 +65,7 @@ export function senderList(senders, now) {
     el('thead', {}, el('tr', {}, ['from', 'to', 'answer', 'requests', 'last'].map((label) => el('th', {scope: 'col'}, label)))),
     el('tbody', {}, senders.map(({address, endpoint, status, count, last, reason}) => el('tr', {class: status >= 400 ? 'refused' : null},
       el('td', {}, clean(address, 60)), el('td', {}, clean(endpoint, 80)), el('td', {}, `${status}${reason ? `: ${clean(reason, 256)}` : ''}`),
-      el('td', {class: 'number'}, count.toLocaleString('en-US')), el('td', {class: 'number'}, `${formatDuration(Math.max(0, now - last))} ago`))))));
+      el('td', {class: 'number'}, count.toLocaleString('en-US')), el('td', {class: 'number'}, `${formatDuration(Math.max(0, now - Date.parse(last)))} ago`))))));
 }
 
 // renderFindings shows sentences about a service, each with a link to what shows it; the first one also while they are folded.

@@ -147,7 +147,7 @@ export class BaseBar {
       const found = await findServices(typed);
       return {...found, options: [{value: '', label: 'same'}, ...found.options.filter(({value}) => value !== app.state.service)]};
     }, onpick: (service) => set({service})});
-    this.time = new Picker({label: 'time', none: 'same time', onpick: (key) => set({time: this.times[key] ?? null})});
+    this.time = new Picker({label: 'time', none: 'same time', onpick: (time) => set({time})});
     this.chips = el('span', {class: 'chips'});
     this.filter = button('+ attribute', () => pick(this.filter, {
       label: 'Attribute of the base', options: attributeOptions(app.attributes), custom: typedAttribute,
@@ -172,18 +172,13 @@ export class BaseBar {
     const {base} = state;
     this.service.set([], base.service);
     const span = shown.until - shown.from;
-    this.times = {
-      same: null, before: {from: shown.from - span, until: shown.from},
-      hour: {from: shown.from - 3600e3, until: shown.until - 3600e3},
-      day: {from: shown.from - day * 1e3, until: shown.until - day * 1e3},
-      week: {from: shown.from - 7 * day * 1e3, until: shown.until - 7 * day * 1e3}, custom: base.time,
-    };
-    const options = [{value: 'same', label: 'same time'}, {value: 'before', label: `the ${formatDuration(span)} before`}, {value: 'hour', label: 'an hour earlier'}];
+    const earlier = (ms, label) => ({value: {from: shown.from - ms, until: shown.until - ms}, label});
+    const options = [{value: null, label: 'same time'}, earlier(span, `the ${formatDuration(span)} before`), earlier(3600e3, 'an hour earlier')];
     // What the store does not reach is not offered.
-    if (status?.window_ms > day * 1e3) options.push({value: 'day', label: 'a day earlier'});
-    if (status?.window_ms > 7 * day * 1e3) options.push({value: 'week', label: 'a week earlier'});
-    if (base.time) options.push({value: 'custom', label: formatRange(base.time.from, base.time.until, shown.now), detail: 'Shift and drag in the time line chooses another'});
-    this.time.set(options, base.time ? 'custom' : 'same');
+    if (status?.window_ms > day * 1e3) options.push(earlier(day * 1e3, 'a day earlier'));
+    if (status?.window_ms > 7 * day * 1e3) options.push(earlier(7 * day * 1e3, 'a week earlier'));
+    if (base.time) options.push({value: base.time, label: formatRange(base.time.from, base.time.until, shown.now), detail: 'Shift and drag in the time line chooses another'});
+    this.time.set(options, base.time);
     refill(this.chips, base.attrs, () => chips(base.attrs, (key) => this.set({attrs: withAttribute(this.app.state.base.attrs, key, null)})));
     this.norm.value = this.app.model?.scale?.byShare ?? !base.time ? 'share' : 'rate';
     this.renderValues();
