@@ -34,6 +34,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -278,7 +279,8 @@ func TestServeCutsSlowReaders(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		ended <- serve(ctx, &terminal{log: io.Discard}, listener, api.Settings{
-			Store: kept.Querier, Page: page.Files, MaxConcurrent: 1, Timeout: time.Minute, ReadTimeout: 500 * time.Millisecond,
+			Store: kept.Querier, Page: page.Files, Limits: query.Limits{MaxConcurrent: 1, Timeout: time.Minute},
+			ReadTimeout: 500 * time.Millisecond,
 		})
 	}()
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())

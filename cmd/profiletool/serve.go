@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 func newServe(term *terminal) *cobra.Command {
@@ -46,8 +47,9 @@ service.name are shown under the name of their file, and profiles without a time
 				return err
 			}
 			return serve(cmd.Context(), term, listener, api.Settings{
-				Store: kept.Querier, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes, MaxConcurrent: 4,
-				Timeout: time.Minute, ReadTimeout: time.Minute, Now: func() time.Time { return now },
+				Store: kept.Querier, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes,
+				Limits:      query.Limits{MaxConcurrent: 4, Timeout: time.Minute},
+				ReadTimeout: time.Minute, Now: func() time.Time { return now },
 			})
 		},
 	}

@@ -73,9 +73,9 @@ func TestOneSum(t *testing.T) {
 				require.Zero(t, kept.Add(pd, now).Refused)
 			}
 			handler := api.New(api.Settings{
-				Store: answers.NewQuerier(kept), Page: page.Files, MaxBytes: 64 << 20, MaxConcurrent: 4, Timeout: time.Minute,
-				ReadTimeout: time.Minute,
-				Now:         func() time.Time { return now },
+				Store: answers.NewQuerier(kept), Page: page.Files, MaxBytes: 64 << 20,
+				Limits:      query.Limits{MaxConcurrent: 4, Timeout: time.Minute},
+				ReadTimeout: time.Minute, Now: func() time.Time { return now },
 			})
 			get := func(path string) []byte {
 				recorder := httptest.NewRecorder()

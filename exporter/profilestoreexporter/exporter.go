@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -49,7 +48,6 @@ type storeExporter struct {
 	server *httpserver.Server
 	// closeIdle closes the connections to ClickHouse.
 	closeIdle func()
-	address   net.Addr
 	stopping  context.CancelFunc
 	running   sync.WaitGroup
 
@@ -106,23 +104,16 @@ func (e *storeExporter) start(ctx context.Context, host component.Host) error {
 	if err := e.open(ctx, host); err != nil {
 		return err
 	}
-	cfg := &e.config.Server
-	settings := e.settings()
-	server, err := cfg.HTTP.ToServer(ctx, host.GetExtensions(), e.set.TelemetrySettings, api.New(settings))
+	settings, cfg := e.settings(), &e.config.Server
+	served := cfg.HTTP
+	served.WriteTimeout = settings.ServerTimeout()
+	server := httpserver.HTTP{Config: &served,
+		Browsers: api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`")}
+	var err error
+	e.server, err = server.Start(ctx, api.New(settings), httpserver.Env{Host: host, Telemetry: e.set.TelemetrySettings})
 	if err != nil {
 		return err
 	}
-	server.WriteTimeout = settings.ServerTimeout()
-	listener, err := cfg.HTTP.ToListener(ctx)
-	if err != nil {
-		return err
-	}
-	e.address = listener.Addr()
-	e.server = httpserver.Start(server, listener, httpserver.Options{
-		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
-		Browsers:  api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
-		Telemetry: e.set.TelemetrySettings,
-	})
 	e.set.Logger.Info("flame graphs of the received profiles: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())
 	e.stopping = cancel
@@ -159,9 +150,9 @@ func (e *storeExporter) settings() api.Settings {
 	cfg := &e.config.Server
 	settings := api.Settings{
 		Store: e.querier, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
-		MaxConcurrent: cfg.MaxConcurrentQueries, SourceLink: e.config.SourceLink,
-		Timeout: cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
-		TimeoutHint: "`server.query_timeout` can be raised",
+		Limits: query.Limits{MaxConcurrent: cfg.MaxConcurrentQueries, Timeout: cfg.QueryTimeout, Observe: e.metrics.query,
+			TimeoutHint: "`server.query_timeout` can be raised"},
+		ReadTimeout: cfg.HTTP.WriteTimeout, SourceLink: e.config.SourceLink,
 	}
 	if config := e.config.MCP.Get(); config != nil {
 		settings.MCP = func(queries *query.Queries) http.Handler {
@@ -211,9 +202,9 @@ func (e *storeExporter) url() string {
 	if e.config.Server.HTTP.TLS.HasValue() {
 		scheme = "https"
 	}
-	tcp, ok := e.address.(*net.TCPAddr)
+	tcp, ok := e.server.Addr().(*net.TCPAddr)
 	if !ok {
-		return e.address.String()
+		return e.server.Addr().String()
 	}
 	host := tcp.IP.String()
 	if tcp.IP.IsUnspecified() || tcp.IP.IsLoopback() {

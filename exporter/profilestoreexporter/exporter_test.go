@@ -119,7 +119,7 @@ func TestErrors(t *testing.T) {
 	_, body = f.get("/profiles/shop/process_cpu?attr.none=x")
 	assert.Contains(t, body, "no profile in the selected time has these attributes; there are profiles from=")
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address.String()+"/api/services",
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.server.Addr().String()+"/api/services",
 		http.NoBody)
 	require.NoError(t, err)
 	refused, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
@@ -175,7 +175,7 @@ func TestGoToolPprofReadsTheURL(t *testing.T) {
 	assert.NoError(t, profiletest.EqualPprof(want, got, profiletest.CanonicalLinks()))
 
 	command := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top",
-		"http://"+f.address.String()+"/profiles/shop/process_cpu?seconds=300")
+		"http://"+f.server.Addr().String()+"/profiles/shop/process_cpu?seconds=300")
 	command.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -406,7 +406,7 @@ func TestProgressAndCancelling(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		"http://"+f.address.String()+"/api/flamegraph?service=shop&profile=process_cpu", http.NoBody)
+		"http://"+f.server.Addr().String()+"/api/flamegraph?service=shop&profile=process_cpu", http.NoBody)
 	require.NoError(t, err)
 	request.Header.Set("Progress-Id", "one")
 	ended := make(chan error, 1)
@@ -529,7 +529,7 @@ func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 func TestAssistants(t *testing.T) {
 	ask := func(f *fixture, headers ...string) (int, string) {
 		f.t.Helper()
-		answer := collectortest.Ask(t, http.MethodPost, "http://"+f.address.String()+"/mcp",
+		answer := collectortest.Ask(t, http.MethodPost, "http://"+f.server.Addr().String()+"/mcp",
 			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_services"}}`),
 			append(headers, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")...)
 		return answer.StatusCode, answer.Body
@@ -539,7 +539,7 @@ func TestAssistants(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, status)
 	assert.Contains(t, body, "set `mcp: {}`")
 	// What Grafana asks has a body, too.
-	answer := collectortest.Ask(t, http.MethodPost, "http://"+off.address.String()+
+	answer := collectortest.Ask(t, http.MethodPost, "http://"+off.server.Addr().String()+
 		"/querier.v1.QuerierService/ProfileTypes", strings.NewReader(`{"start":1000,"end":4000}`), "Content-Type",
 		"application/json")
 	assert.Equal(t, http.StatusOK, answer.StatusCode)

@@ -77,7 +77,7 @@ func newFixture(t testing.TB, config map[string]any) *fixture {
 // get sends a request to the server. header has names, each followed by its value.
 func (f *fixture) get(path string, header ...string) (answer collectortest.Answer, body string) {
 	f.t.Helper()
-	answer = collectortest.Ask(f.t, http.MethodGet, "http://"+f.address.String()+path, nil, header...)
+	answer = collectortest.Ask(f.t, http.MethodGet, "http://"+f.server.Addr().String()+path, nil, header...)
 	return answer, answer.Body
 }
 

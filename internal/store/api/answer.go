@@ -4,6 +4,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -146,11 +147,7 @@ func writeError(w http.ResponseWriter, r *http.Request, e *query.Error) {
 	h := w.Header()
 	h.Del("ETag")
 	if isCall(r) {
-		code := connect.CodePermissionDenied
-		if e.Status != http.StatusForbidden {
-			code = connect.CodeInvalidArgument
-		}
-		writeCallError(w, r, connect.NewError(code, e))
+		writeCallError(w, r, connect.NewError(cmp.Or(callCodes[e.Status], connect.CodeInvalidArgument), e))
 		return
 	}
 	if e.Status == http.StatusServiceUnavailable {

@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	querypkg "github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // BenchmarkPushBesideQueries compares the slowest hundredth of pushes over HTTP while four clients ask for flame graphs
@@ -53,7 +54,8 @@ func BenchmarkPushBesideQueries(b *testing.B) {
 	s.Maintain(end)
 	mux := http.NewServeMux()
 	mux.Handle("/", api.New(api.Settings{
-		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 4, Timeout: time.Minute, Now: func() time.Time { return end },
+		Store: s.Querier, Page: fstest.MapFS{}, Limits: querypkg.Limits{MaxConcurrent: 4, Timeout: time.Minute},
+		Now: func() time.Time { return end },
 	}))
 	mux.HandleFunc("/push", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

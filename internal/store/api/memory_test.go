@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	querypkg "github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -106,7 +107,7 @@ const large = "/api/flamegraph" + query + "&max_nodes=500000"
 func TestReadersWhoDoNotRead(t *testing.T) {
 	profiletest.SkipLarge(t)
 	limitMemory(t)
-	address := listen(t, 50_000, api.Settings{Timeout: time.Minute})
+	address := listen(t, 50_000, api.Settings{Limits: querypkg.Limits{Timeout: time.Minute}})
 	require.Greater(t, sizeOf(t, address, large), 8*mib)
 	profiletest.RequireCost(t, profiletest.Bound{HeapBytes: queryShare * 3 / 2}, func() {
 		for range 30 {
@@ -127,7 +128,7 @@ func TestReadersWhoDoNotRead(t *testing.T) {
 func TestQueriesShareTheMemory(t *testing.T) {
 	profiletest.SkipLarge(t)
 	limitMemory(t)
-	address := listen(t, 50_000, api.Settings{Timeout: time.Minute})
+	address := listen(t, 50_000, api.Settings{Limits: querypkg.Limits{Timeout: time.Minute}})
 	var mu sync.Mutex
 	answers := map[string]int{}
 	profiletest.RequireCost(t, profiletest.Bound{HeapBytes: queryShare * 3 / 2}, func() {
@@ -150,7 +151,7 @@ func TestQueriesShareTheMemory(t *testing.T) {
 	})
 	t.Log(answers)
 
-	address = listen(t, 500_000, api.Settings{Timeout: time.Minute})
+	address = listen(t, 500_000, api.Settings{Limits: querypkg.Limits{Timeout: time.Minute}})
 	for _, path := range []string{large, "/api/flamegraph" + query, large + "&group_by=key", "/api/table" + query} {
 		status, _, text := ask(t, address, path)
 		assert.Equal(t, http.StatusOK, status, "%s: %.200s", path, text)
@@ -194,7 +195,7 @@ func TestQueriesShareTheMemory(t *testing.T) {
 // All memory is in use: a query gets 503 with a delay, not before it has waited for a while.
 func TestQueriesWaitForMemory(t *testing.T) {
 	limitMemory(t)
-	address := listen(t, 10_000, api.Settings{Timeout: time.Minute})
+	address := listen(t, 10_000, api.Settings{Limits: querypkg.Limits{Timeout: time.Minute}})
 	reservation := budget.Queries().Begin()
 	require.NoError(t, reservation.Reserve(t.Context(), budget.Queries().MaxProfileBytes()))
 	other := make([]*budget.Reservation, 4)
@@ -219,7 +220,8 @@ func TestQueriesWaitForMemory(t *testing.T) {
 
 // The time of a query ends while its answer is built; that of its reader begins afterwards.
 func TestTimesOfAQuery(t *testing.T) {
-	address := listen(t, 50_000, api.Settings{Timeout: 5 * time.Millisecond, TimeoutHint: "`query_timeout` can be raised"})
+	address := listen(t, 50_000, api.Settings{Limits: querypkg.Limits{
+		Timeout: 5 * time.Millisecond, TimeoutHint: "`query_timeout` can be raised"}})
 	for _, path := range []string{large, "/profiles/shop/process_cpu", "/profiles/shop/process_cpu.collapsed",
 		"/api/table" + query} {
 		status, _, text := ask(t, address, path)
@@ -227,7 +229,7 @@ func TestTimesOfAQuery(t *testing.T) {
 		assert.Contains(t, text, "the query took longer than 5ms")
 		assert.Contains(t, text, "`query_timeout` can be raised")
 	}
-	address = listen(t, 50_000, api.Settings{Timeout: time.Minute, ReadTimeout: time.Second})
+	address = listen(t, 50_000, api.Settings{Limits: querypkg.Limits{Timeout: time.Minute}, ReadTimeout: time.Second})
 	start := time.Now()
 	doNotRead(t, address, large)
 	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() > 0 }, 10*time.Second, time.Millisecond)
@@ -260,7 +262,8 @@ func TestMisspeltParametersAreRefusedFirst(t *testing.T) {
 // A stopping server says so.
 func TestQueriesOfAStoppingServer(t *testing.T) {
 	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: mib, MaxSeries: 100})
-	handler := api.New(api.Settings{Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute})
+	handler := api.New(api.Settings{Store: s.Querier, Page: fstest.MapFS{},
+		Limits: querypkg.Limits{MaxConcurrent: 1, Timeout: time.Minute}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()

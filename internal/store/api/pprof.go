@@ -56,7 +56,10 @@ func (s *server) pprof(r *request) (*answer, error) {
 	var format string
 	sel.Service = cmp.Or(kind.CutName(r.PathValue("service")), sel.Service)
 	sel.Profile, format = formatOf(r.Request, cmp.Or(r.PathValue("profile"), sel.Profile))
-	return s.merged(r, sel, format)
+	if format != formatPprof {
+		return s.stacks(r, sel, format)
+	}
+	return s.pprofOf(r, sel, nil)
 }
 
 // debugSeconds is the duration if a scraper does not state one: most scrape once a minute.
@@ -95,13 +98,6 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 		return s.pprofOf(r, sel, nil)
 	}
 	return s.pprofOf(r, sel, func(v kind.Values) bool { return (v == kind.Gauge) != hasTime })
-}
-
-func (s *server) merged(r *request, sel model.Selection, format string) (*answer, error) {
-	if format != formatPprof {
-		return s.stacks(r, sel, format)
-	}
-	return s.pprofOf(r, sel, nil)
 }
 
 // withValues removes the sample types whose values are not wanted.

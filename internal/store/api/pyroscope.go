@@ -5,9 +5,9 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -21,7 +21,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/querier"
 )
@@ -92,11 +91,7 @@ const parsedFactor = 16
 func readCall(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) error {
 	encoding := r.Header.Get("Content-Encoding")
 	r.Header.Del("Content-Encoding") // Connect decodes what has arrived
-	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Reservation: reservation, LimitBytes: maxCallBytes})
-	if err != nil {
-		return err
-	}
-	data, err := body.ReadAll()
+	data, err := httpserver.ReadBody(w, r, httpserver.BodyOptions{Reservation: reservation, LimitBytes: maxCallBytes})
 	if err == nil {
 		err = reservation.ReserveBody(r.Context(), parsedFactor*int64(len(data)))
 	}
@@ -144,28 +139,22 @@ func (s *server) limit(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
+// callCodes are the codes of calls for statuses of HTTP other than 400.
+var callCodes = map[int]connect.Code{
+	http.StatusNotFound: connect.CodeNotFound, http.StatusRequestEntityTooLarge: connect.CodeResourceExhausted,
+	http.StatusUnsupportedMediaType: connect.CodeUnimplemented, http.StatusServiceUnavailable: connect.CodeUnavailable,
+	http.StatusForbidden: connect.CodePermissionDenied,
+}
+
 func (s *server) callError(err error) *connect.Error {
 	var known *connect.Error
 	if errors.As(err, &known) {
 		return known
 	}
-	var unread *httpserver.BodyError
-	if errors.As(err, &unread) {
-		code := connect.Code(otlpstatus.CodeOf(unread.Status))
-		if unread.Status == http.StatusRequestEntityTooLarge {
-			code = connect.CodeResourceExhausted
-		}
-		return connect.NewError(code, fmt.Errorf("read the call: %w", err))
-	}
 	e := s.queries.Error(err)
-	code := connect.CodeInvalidArgument
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	code := cmp.Or(callCodes[e.Status], connect.CodeInvalidArgument)
+	if errors.Is(err, context.DeadlineExceeded) {
 		code = connect.CodeDeadlineExceeded
-	case e.Status == http.StatusServiceUnavailable:
-		code = connect.CodeUnavailable
-	case e.Status == http.StatusNotFound:
-		code = connect.CodeNotFound
 	}
 	message, hint := e.Message, e.Hint
 	if errors.Is(e, model.ErrTooLarge) {

@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	querypkg "github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -39,7 +40,7 @@ func serveCalls(t *testing.T, n int, change func(*api.Settings)) *httptest.Serve
 		Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(samples...).Build()
 	require.NotZero(t, s.Add(pd, noon).Profiles)
 	settings := api.Settings{
-		Store: s.Querier, Page: fstest.MapFS{}, Version: "1.2.3", MaxConcurrent: 1, Timeout: time.Minute,
+		Store: s.Querier, Page: fstest.MapFS{}, Version: "1.2.3", Limits: querypkg.Limits{MaxConcurrent: 1, Timeout: time.Minute},
 		Now: func() time.Time { return noon },
 	}
 	if change != nil {

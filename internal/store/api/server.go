@@ -10,6 +10,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -22,7 +23,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
@@ -34,19 +34,13 @@ type Settings struct {
 	Page    fs.FS
 	Version string
 	// MaxBytes is the bound of the store's memory, for /api/status.
-	MaxBytes      int
-	MaxConcurrent int
-	// Timeout bounds a query until its answer is complete. A client has ReadTimeout to read it; 0 is no limit.
-	Timeout, ReadTimeout time.Duration
-	// TimeoutHint tells users what to change if queries take too long.
-	TimeoutHint string
+	MaxBytes int
+	query.Limits
+	// ReadTimeout is how long a client may read an answer; 0 is no limit.
+	ReadTimeout time.Duration
 	// SourceLink is a template of links to source code, for the page; empty: the page makes links to the repository of the
 	// profiles.
 	SourceLink string
-	// Budget has the memory of all queries; nil means the process's.
-	Budget *budget.Budget
-	// Observe is called for each query. outcome is ok, refused (the query was at fault) or failed.
-	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 	// MCP returns what answers assistants at /mcp, by queries within the same limits; nil is nothing.
@@ -97,11 +91,7 @@ func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
 // New returns the handler.
 func New(settings Settings) http.Handler {
 	s := &server{Settings: settings, mux: http.NewServeMux(), progress: progress{byID: map[string]*named{}},
-		queries: query.New(query.Limits{
-			MaxConcurrent: settings.MaxConcurrent, Timeout: settings.Timeout, TimeoutHint: settings.TimeoutHint,
-			Budget:  settings.Budget,
-			Observe: settings.Observe,
-		})}
+		queries: query.New(settings.Limits)}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -144,23 +134,12 @@ func New(settings Settings) http.Handler {
 
 // pageFiles serves the files of the page with an ETag, so that a browser that has them does not fetch them again.
 func pageFiles(page fs.FS) http.Handler {
-	tags := map[string]string{}
-	_ = fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(page, name)
-		if err == nil {
-			sum := sha256.Sum256(content)
-			tags["/"+name] = fmt.Sprintf(`W/"%x"`, sum[:8]) // weak: it is that of the compressed file, too
-		}
-		return err
-	})
-	tags["/"] = tags["/index.html"]
 	files := http.FileServerFS(page)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if tag := tags[r.URL.Path]; tag != "" {
-			w.Header().Set("ETag", tag)
+		content, err := fs.ReadFile(page, cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html"))
+		if err == nil {
+			sum := sha256.Sum256(content)
+			w.Header().Set("ETag", fmt.Sprintf(`W/"%x"`, sum[:8])) // weak: it is that of the compressed file, too
 		}
 		files.ServeHTTP(w, r)
 	})

@@ -41,7 +41,8 @@ func serve(t *testing.T, pd pprofile.Profiles) func(path string) (status int, bo
 // serveStore is serve for a store.
 func serveStore(t *testing.T, s *store.Store) func(path string) (status int, body string) {
 	handler := api.New(api.Settings{
-		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return noon },
+		Store: s.Querier, Page: fstest.MapFS{}, Limits: querypkg.Limits{MaxConcurrent: 1, Timeout: time.Minute},
+		Now: func() time.Time { return noon },
 	})
 	return func(path string) (int, string) {
 		w := httptest.NewRecorder()
@@ -201,7 +202,8 @@ func TestSumsDoNotWrap(t *testing.T) {
 	require.NoError(t, s.Open())
 	now := noon
 	handler := api.New(api.Settings{
-		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return now },
+		Store: s.Querier, Page: fstest.MapFS{}, Limits: querypkg.Limits{MaxConcurrent: 1, Timeout: time.Minute},
+		Now: func() time.Time { return now },
 		MCP: func(q *querypkg.Queries) http.Handler {
 			return mcp.Handler(mcp.Settings{Store: s.Querier, Queries: q, Now: func() time.Time { return now }})
 		},

@@ -182,9 +182,9 @@ func (c *callTree) write(a *answer, frames []answers.Frame, whole int64, unit st
 			columns = append(columns, "self "+value(float64(self), unit))
 		}
 		if !a.row(strings.Repeat("  ", at.indent) + strings.Join(append(columns, path), "  ")) {
-			return leftOut + len(stack) + 1
+			return len(stack) + 1
 		}
 		push(node, at.indent+1)
 	}
-	return leftOut
+	return 0
 }

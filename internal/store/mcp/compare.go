@@ -37,7 +37,8 @@ type change struct {
 func compare(c *call, in *compareIn) error {
 	limit := c.within("limit", in.Limit, 20, 200)
 	by := c.oneOf("sort", in.Sort, "self", "total")
-	if err := in.check(); err != nil {
+	stacks, err := in.compile()
+	if err != nil {
 		return err
 	}
 	sel, base, err := in.sides(c)
@@ -55,7 +56,7 @@ func compare(c *call, in *compareIn) error {
 		e := c.Queries.Error(c.nothingFound(&base))
 		return &query.Error{Status: e.Status, Message: "the base has nothing: " + e.Message, Hint: e.Hint, Cause: e.Cause}
 	}
-	t, err := in.apply(c.meter, g.Tree)
+	t, err := stacks.apply(c.meter, g.Tree)
 	if err != nil {
 		return err
 	}

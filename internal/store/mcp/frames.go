@@ -79,28 +79,30 @@ type frameFilter struct {
 	Ignore string `json:"ignore,omitempty" jsonschema:"no stacks with such a function"`
 }
 
-// check returns an error for a pattern that cannot be used, before profiles are read.
-func (f *frameFilter) check() error {
-	if _, err := matcher("focus", f.Focus); err != nil {
-		return err
+// stackFilter has the matchers of a filter, nil without a pattern.
+type stackFilter struct{ focus, ignore func(name string) bool }
+
+func (f *frameFilter) compile() (c stackFilter, err error) {
+	if c.focus, err = matcher("focus", f.Focus); err != nil {
+		return c, err
 	}
-	_, err := matcher("ignore", f.Ignore)
-	return err
+	c.ignore, err = matcher("ignore", f.Ignore)
+	return c, err
 }
 
 // filteredBytes is what a node of a filtered tree takes.
 const filteredBytes = 33
 
 // apply returns the tree with the values of the selected stacks alone.
-func (f *frameFilter) apply(meter *size.Meter, t *answers.Tree) (*answers.Tree, error) {
-	if f.Focus == "" && f.Ignore == "" {
+func (f *stackFilter) apply(meter *size.Meter, t *answers.Tree) (*answers.Tree, error) {
+	if f.focus == nil && f.ignore == nil {
 		return t, nil
 	}
-	focus, err := f.frames(meter, t, "focus", f.Focus)
+	focus, err := matches(meter, t.Frames, f.focus)
 	if err != nil {
 		return nil, err
 	}
-	ignore, err := f.frames(meter, t, "ignore", f.Ignore)
+	ignore, err := matches(meter, t.Frames, f.ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +127,6 @@ func (f *frameFilter) apply(meter *size.Meter, t *answers.Tree) (*answers.Tree, 
 	filtered.Self, filtered.Total = selected(t, t.Self, states, isFocused)
 	filtered.BaseSelf, filtered.BaseTotal = selected(t, t.BaseSelf, states, isFocused)
 	return &filtered, nil
-}
-
-func (f *frameFilter) frames(meter *size.Meter, t *answers.Tree, key, pattern string) ([]bool, error) {
-	match, err := matcher(key, pattern)
-	if err != nil {
-		return nil, err
-	}
-	return matches(meter, t.Frames, match)
 }
 
 // selected returns the values of the nodes in a state, and their totals.

@@ -97,10 +97,6 @@ func Handler(settings Settings) http.Handler {
 		body, err := readRequest(w, r, reservation)
 		if err != nil {
 			status := settings.Queries.Error(err).Status
-			var wrong *httpserver.BodyError
-			if errors.As(err, &wrong) {
-				status = wrong.Status
-			}
 			if status == http.StatusServiceUnavailable {
 				httpserver.SetRetryAfter(w, otlpstatus.DefaultRetryDelay)
 			}
@@ -122,11 +118,9 @@ func Handler(settings Settings) http.Handler {
 func readRequest(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) ([]byte, error) {
 	// a server that knows no deadlines has none
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
-	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Reservation: reservation, LimitBytes: MaxRequestBytes})
-	if err != nil {
-		return nil, err
-	}
-	text, err := body.ReadAll()
+	text, err := httpserver.ReadBody(w, r, httpserver.BodyOptions{
+		Reservation: reservation, LimitBytes: MaxRequestBytes, Encodings: []string{"gzip"},
+	})
 	if err == nil {
 		err = reservation.ReserveBody(r.Context(), parsedBytes)
 	}

@@ -135,7 +135,8 @@ func (c *call) graph(
 	in *selection, filter *frameFilter,
 ) (sel model.Selection, g *answers.Graph, t *answers.Tree, err error) {
 	sel, _, err = in.read(c, nil)
-	if err := cmp.Or(err, filter.check()); err != nil {
+	stacks, wrong := filter.compile()
+	if err := cmp.Or(err, wrong); err != nil {
 		return sel, nil, nil, err
 	}
 	if g, err = c.Store.FlameGraph(c.ctx, sel, math.MaxInt32); err != nil {
@@ -144,7 +145,7 @@ func (c *call) graph(
 	if g.Profiles == 0 {
 		return sel, nil, nil, c.nothingFound(&sel)
 	}
-	t, err = filter.apply(c.meter, g.Tree)
+	t, err = stacks.apply(c.meter, g.Tree)
 	return sel, g, t, err
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -242,10 +243,13 @@ const smallerHint = "choose a shorter time or one sample type (type=<type>), or 
 // Error returns an error of Run with its status and a hint.
 func (q *Queries) Error(err error) *Error {
 	var known *Error
+	var unread *httpserver.BodyError
 	var tooLarge *budget.TooLargeError
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &unread):
+		return &Error{Status: unread.Status, Message: fmt.Sprintf("read the request: %s", err)}
 	case errors.Is(err, model.ErrNothing):
 		return &Error{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is", model.ErrNothing}
 	case errors.Is(err, model.ErrTooLarge):
