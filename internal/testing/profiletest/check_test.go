@@ -4,11 +4,15 @@
 package profiletest
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -66,146 +70,76 @@ func TestCheckKnowsStringsOfMarshalledResources(t *testing.T) {
 	require.NoError(t, Check(read))
 }
 
-// faultCase spoils what sound builds, whose tables have 17 strings, 6 attributes, 2 links, 5 functions, 2 mappings, 4
-// locations and 4 stacks. want lists all faults that Check then finds.
-type faultCase struct {
-	spoil func(pprofile.Profiles)
-	want  []string
-}
+// Each change spoils what sound builds. The golden file has all faults that Check finds then.
+func TestCheckFindsFaults(t *testing.T) {
+	type (
+		profiles = pprofile.Profiles
+		tables   = pprofile.ProfilesDictionary
+	)
+	changes := map[string]func(profiles, tables){
+		"key twice in a sample": func(pd profiles, _ tables) {
+			SampleAt(pd, 0).AttributeIndices().Append(attributeOf(pd, Attr("thread", "other")))
+		},
+		"key twice in a profile": func(pd profiles, _ tables) {
+			ProfileAt(pd, 0).AttributeIndices().Append(attributeOf(pd, Attr("pprof.profile.comment", "two")))
+		},
+		"key twice in a location":     func(_ profiles, d tables) { repeatFirst(d.LocationTable().At(1).AttributeIndices()) },
+		"key twice in a mapping":      func(_ profiles, d tables) { repeatFirst(d.MappingTable().At(1).AttributeIndices()) },
+		"no values and no timestamps": func(pd profiles, _ tables) { SampleAt(pd, 0).Values().FromRaw(nil) },
+		"two values":                  func(pd profiles, _ tables) { SampleAt(pd, 0).Values().Append(1) },
+		"fewer values than timestamps": func(pd profiles, _ tables) {
+			ProfileAt(pd, 1).Samples().At(0).Values().Append(1)
+		},
+		"two shapes":     func(pd profiles, _ tables) { SampleAt(pd, 1).TimestampsUnixNano().Append(1001) },
+		"identity twice": func(pd profiles, _ tables) { SampleAt(pd, 0).CopyTo(ProfileAt(pd, 0).Samples().AppendEmpty()) },
+		"timestamp before the profile": func(pd profiles, _ tables) {
+			ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(0, 999)
+		},
+		"timestamp at the profile's end": func(pd profiles, _ tables) {
+			ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(1, 1050)
+		},
+		"payload without format": func(pd profiles, _ tables) { ProfileAt(pd, 0).SetOriginalPayloadFormat("") },
+		"format without payload": func(pd profiles, _ tables) { ProfileAt(pd, 0).OriginalPayload().FromRaw(nil) },
 
-func requireFaultCases(t *testing.T, cases map[string]faultCase) {
-	t.Helper()
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			pd := sound().Build()
-			tc.spoil(pd)
-			requireFaults(t, Check(pd), tc.want...)
-		})
+		"link without span":  func(_ profiles, d tables) { d.LinkTable().At(1).SetSpanID([8]byte{}) },
+		"link without trace": func(_ profiles, d tables) { d.LinkTable().At(1).SetTraceID([16]byte{}) },
+		"mapping that ends where it starts": func(_ profiles, d tables) {
+			d.MappingTable().At(1).SetMemoryLimit(0x1000)
+		},
+		"negative line":       func(_ profiles, d tables) { d.LocationTable().At(1).Lines().At(1).SetLine(-1) },
+		"negative column":     func(_ profiles, d tables) { d.LocationTable().At(1).Lines().At(1).SetColumn(-2) },
+		"negative start line": func(_ profiles, d tables) { d.FunctionTable().At(1).SetStartLine(-3) },
+
+		"orphaned string":    func(_ profiles, d tables) { d.StringTable().Append("orphan") },
+		"orphaned mapping":   func(_ profiles, d tables) { d.MappingTable().AppendEmpty().SetFileOffset(1) },
+		"orphaned function":  func(_ profiles, d tables) { d.FunctionTable().AppendEmpty().SetStartLine(1) },
+		"orphaned attribute": func(_ profiles, d tables) { d.AttributeTable().AppendEmpty().Value().SetInt(5) },
+		"orphaned stack":     func(_ profiles, d tables) { d.StackTable().AppendEmpty().LocationIndices().Append(1, 1) },
+		"orphaned link": func(_ profiles, d tables) {
+			link := d.LinkTable().AppendEmpty()
+			link.SetTraceID(someTrace)
+			link.SetSpanID([8]byte{1})
+		},
+		"orphan of an orphan": func(_ profiles, d tables) {
+			d.LocationTable().AppendEmpty().SetAddress(5)
+			d.StackTable().AppendEmpty().LocationIndices().Append(4)
+		},
 	}
+	for i := range indexSetters(sound().Build()) {
+		for _, index := range []int32{-1, 1000} {
+			changes[fmt.Sprintf("index %2d is %d", i, index)] = func(pd profiles, _ tables) { indexSetters(pd)[i](index) }
+		}
+	}
+	var found strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		pd := sound().Build()
+		changes[name](pd, pd.Dictionary())
+		fmt.Fprintf(&found, "%s\n%v\n\n", name, Check(pd))
+	}
+	Golden(t, "testdata/faults.golden", found.String())
 }
 
-func TestCheckFindsFaultsOfProfiles(t *testing.T) {
-	const samples = "resource_profiles[0].scope_profiles[0].profiles[0].samples"
-	const profiles = "resource_profiles[0].scope_profiles[0].profiles"
-	requireFaultCases(t, map[string]faultCase{
-		"stack index too high": {
-			func(pd pprofile.Profiles) {
-				s := ProfileAt(pd, 0).Samples().AppendEmpty()
-				s.SetStackIndex(9)
-				s.Values().Append(1)
-			},
-			[]string{samples + "[2].stack_index: index 9 is out of range [0..4)"},
-		},
-		"stack index negative": {
-			func(pd pprofile.Profiles) {
-				s := ProfileAt(pd, 0).Samples().AppendEmpty()
-				s.SetStackIndex(-1)
-				s.Values().Append(1)
-			},
-			[]string{samples + "[2].stack_index: index -1 is out of range [0..4)"},
-		},
-		"link index": {
-			func(pd pprofile.Profiles) { SampleAt(pd, 1).SetLinkIndex(2) },
-			[]string{samples + "[1].link_index: index 2 is out of range [0..2)"},
-		},
-		"attribute index of a sample": {
-			func(pd pprofile.Profiles) { SampleAt(pd, 1).AttributeIndices().Append(6) },
-			[]string{samples + "[1].attribute_indices[0]: index 6 is out of range [0..6)"},
-		},
-		"attribute index of a profile": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 1).AttributeIndices().Append(-7) },
-			[]string{profiles + "[1].attribute_indices[0]: index -7 is out of range [0..6)"},
-		},
-		"sample type": {
-			func(pd pprofile.Profiles) {
-				ProfileAt(pd, 0).Samples().At(0).Values().SetAt(0, 1)
-				ProfileAt(pd, 1).SampleType().SetTypeStrindex(99)
-				ProfileAt(pd, 1).SampleType().SetUnitStrindex(-1)
-				pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("referred to", "wall")
-			},
-			[]string{
-				profiles + "[1].sample_type.type_strindex: index 99 is out of range [0..17)",
-				profiles + "[1].sample_type.unit_strindex: index -1 is out of range [0..17)",
-			},
-		},
-		"period type": {
-			func(pd pprofile.Profiles) {
-				ProfileAt(pd, 1).PeriodType().SetTypeStrindex(99)
-				ProfileAt(pd, 1).PeriodType().SetUnitStrindex(98)
-			},
-			[]string{
-				profiles + "[1].period_type.type_strindex: index 99 is out of range [0..17)",
-				profiles + "[1].period_type.unit_strindex: index 98 is out of range [0..17)",
-			},
-		},
-		"key twice in a sample": {
-			func(pd pprofile.Profiles) {
-				indexOf := attributeOf(pd, Attr("thread", "other"))
-				SampleAt(pd, 0).AttributeIndices().Append(indexOf)
-			},
-			[]string{samples + "[0].attribute_indices: key thread occurs more than once"},
-		},
-		"key twice in a profile": {
-			func(pd pprofile.Profiles) {
-				indexOf := attributeOf(pd, Attr("pprof.profile.comment", "two"))
-				ProfileAt(pd, 0).AttributeIndices().Append(indexOf)
-			},
-			[]string{profiles + "[0].attribute_indices: key pprof.profile.comment occurs more than once"},
-		},
-		"key twice in a location": {
-			func(pd pprofile.Profiles) {
-				indices := pd.Dictionary().LocationTable().At(1).AttributeIndices()
-				indices.Append(indices.At(0))
-			},
-			[]string{"location_table[1].attribute_indices: key pprof.location.is_folded occurs more than once"},
-		},
-		"key twice in a mapping": {
-			func(pd pprofile.Profiles) {
-				indices := pd.Dictionary().MappingTable().At(1).AttributeIndices()
-				indices.Append(indices.At(0))
-			},
-			[]string{"mapping_table[1].attribute_indices: key process.executable.build_id.gnu occurs more than once"},
-		},
-		"no values and no timestamps": {
-			func(pd pprofile.Profiles) { SampleAt(pd, 0).Values().FromRaw(nil) },
-			[]string{samples + "[0]: has neither values nor timestamps"},
-		},
-		"two values": {
-			func(pd pprofile.Profiles) { SampleAt(pd, 0).Values().Append(1) },
-			[]string{samples + "[0]: has 2 values without timestamps, not exactly one"},
-		},
-		"fewer values than timestamps": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).Values().Append(1) },
-			[]string{profiles + "[1].samples[0]: has 2 timestamps and 1 values, not equally many"},
-		},
-		"two shapes": {
-			func(pd pprofile.Profiles) { SampleAt(pd, 1).TimestampsUnixNano().Append(1001) },
-			[]string{samples + "[1]: has timestamps and values where an earlier sample of the profile has a value alone"},
-		},
-		"identity twice": {
-			func(pd pprofile.Profiles) { SampleAt(pd, 0).CopyTo(ProfileAt(pd, 0).Samples().AppendEmpty()) },
-			[]string{samples + "[2]: has the stack, attributes and link of samples[0]"},
-		},
-		"timestamp before the profile": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(0, 999) },
-			[]string{profiles +
-				"[1].samples[0].timestamps_unix_nano[0]: 999 is outside the profile's time, from 1000 for 50 ns"},
-		},
-		"timestamp at the profile's end": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(1, 1050) },
-			[]string{profiles +
-				"[1].samples[0].timestamps_unix_nano[1]: 1050 is outside the profile's time, from 1000 for 50 ns"},
-		},
-		"payload without format": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetOriginalPayloadFormat("") },
-			[]string{profiles + "[0].original_payload_format: is empty beside an original_payload of 5 bytes"},
-		},
-		"format without payload": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).OriginalPayload().FromRaw(nil) },
-			[]string{profiles + `[0].original_payload: is empty beside the original_payload_format "pprof"`},
-		},
-	})
-}
+func repeatFirst(indices pcommon.Int32Slice) { indices.Append(indices.At(0)) }
 
 // attributeOf adds an attribute whose key the dictionary has, and returns its index.
 func attributeOf(pd pprofile.Profiles, a Attribute) int32 {
