@@ -326,7 +326,7 @@ func TestGoTraceConfig(t *testing.T) {
 func TestGoTraceCountsWhatItLeavesOut(t *testing.T) {
 	trace := sourcetest.Captured(t, "go-exec.trace")
 	all := gotrace.DefaultOptions()
-	all.MinDuration, all.SystemGoroutines, all.GCWorkers, all.ForeverBlocked = 0, true, true, true
+	all.MinDuration, all.Everything = 0, true
 	_, stats, err := gotrace.Decode(trace, all)
 	require.NoError(t, err)
 

@@ -27,10 +27,7 @@ func readAll(data []byte) error {
 // BenchmarkDecode compares Decode with the reader alone, on a small trace.
 func BenchmarkDecode(b *testing.B) {
 	data := testTrace(b, "go1.26")
-	everything := DefaultOptions()
-	everything.MinDuration, everything.SystemGoroutines, everything.GCWorkers, everything.ForeverBlocked = 0, true, true,
-		true
-	for name, options := range map[string]Options{"default": DefaultOptions(), "everything": everything} {
+	for name, options := range map[string]Options{"default": DefaultOptions(), "everything": everything()} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(data)))

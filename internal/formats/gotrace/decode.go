@@ -278,11 +278,9 @@ type Options struct {
 	MinDuration time.Duration
 	// Period is the sampling period of the CPU profiler that ran beside the trace.
 	Period time.Duration
-	// SystemGoroutines keeps the waits of the runtime's own goroutines, GCWorkers all intervals of the workers of the
-	// garbage collector.
-	SystemGoroutines, GCWorkers bool
-	// ForeverBlocked keeps goroutines that wait from the beginning of the trace to its end.
-	ForeverBlocked bool
+	// Everything keeps the waits of the runtime's own goroutines, all intervals of the workers of the garbage collector,
+	// and goroutines that wait from the beginning of the trace to its end.
+	Everything bool
 	// WithoutUnfinished leaves out intervals that had not ended when the trace did.
 	WithoutUnfinished bool
 

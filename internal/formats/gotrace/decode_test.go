@@ -35,7 +35,7 @@ func testTrace(t testing.TB, name string) []byte {
 // everything returns options that leave nothing out.
 func everything() Options {
 	o := DefaultOptions()
-	o.MinDuration, o.SystemGoroutines, o.GCWorkers, o.ForeverBlocked = 0, true, true, true
+	o.MinDuration, o.Everything = 0, true
 	return o
 }
 
@@ -208,7 +208,7 @@ func TestLeftOut(t *testing.T) {
 		}
 		return n
 	}
-	nothing := func(*Options) {}
+	nothing, everything := func(*Options) {}, func(o *Options) { o.Everything = true }
 	system := func(i interval) bool { return i.profile == "off_cpu" && strings.HasSuffix(i.stack, "runtime.bgsweep") }
 	worker := func(i interval) bool {
 		return strings.Contains(i.stack, "runtime.gcBgMarkWorker") && strings.HasSuffix(i.profile, "_cpu")
@@ -216,11 +216,11 @@ func TestLeftOut(t *testing.T) {
 	forever := func(i interval) bool { return strings.HasSuffix(i.stack, "main.leak") && i.state == "waiting" }
 	short := func(i interval) bool { return i.length < 1e6 && i.profile == "off_cpu" }
 	assert.Zero(t, count(nothing, system))
-	assert.Positive(t, count(func(o *Options) { o.SystemGoroutines = true }, system))
+	assert.Positive(t, count(everything, system))
 	assert.Zero(t, count(nothing, worker))
-	assert.Positive(t, count(func(o *Options) { o.GCWorkers, o.SystemGoroutines = true, true }, worker))
+	assert.Positive(t, count(everything, worker))
 	assert.Zero(t, count(nothing, forever))
-	assert.Equal(t, 1, count(func(o *Options) { o.ForeverBlocked = true }, forever))
+	assert.Equal(t, 1, count(everything, forever))
 	assert.Positive(t, count(nothing, short))
 	assert.Zero(t, count(func(o *Options) { o.MinDuration = time.Millisecond }, short))
 }

@@ -117,7 +117,7 @@ func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
 		which = onCPU
 	}
 	switch {
-	case g.isWorker && !d.options.GCWorkers, which == offCPU && g.isSystem && !d.options.SystemGoroutines:
+	case !d.options.Everything && (g.isWorker || which == offCPU && g.isSystem):
 		d.b.Stats.Filtered += len(g.parts)
 	case !d.options.Aggregate && int64(d.now-g.since) < int64(d.options.MinDuration):
 		return
@@ -158,7 +158,7 @@ func (d *decoder) endAll() {
 		g := d.goroutines[id]
 		isForever := g.state == trace.GoWaiting && (g.isWhole || g.reason == "forever")
 		switch {
-		case !isForever || d.options.ForeverBlocked:
+		case !isForever || d.options.Everything:
 			d.end(id, g)
 		case d.now > g.partStart:
 			d.b.Stats.Filtered++

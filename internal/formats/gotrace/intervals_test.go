@@ -136,9 +136,7 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 			func(*Options) {},
 			func(o *Options) { o.MinDuration = 0 },
 			func(o *Options) { o.MinDuration = time.Hour },
-			func(o *Options) { o.SystemGoroutines = true },
-			func(o *Options) { o.GCWorkers = true },
-			func(o *Options) { o.ForeverBlocked = true },
+			func(o *Options) { o.Everything = true },
 		} {
 			o := DefaultOptions()
 			change(&o)
