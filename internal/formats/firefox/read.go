@@ -6,6 +6,7 @@ package firefox
 import (
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
@@ -139,25 +140,16 @@ func (d *decoder) readRow(schema map[string]int, columns map[string]any) error {
 	if err := d.value(&row); err != nil {
 		return err
 	}
-	for name, column := range columns {
+	for name, to := range columns {
 		at, ok := schema[name]
 		if !ok {
 			continue
 		}
-		v, isNumber := 0.0, false
-		if at >= 0 && at < len(row) {
-			isNumber = string(row[at]) != "null" && json.Unmarshal(row[at], &v) == nil
+		v := math.NaN()
+		if at >= 0 && at < len(row) && json.Unmarshal(row[at], &v) != nil {
+			v = math.NaN()
 		}
-		switch column := column.(type) {
-		case *indices:
-			if !isNumber {
-				v = none
-			}
-			*column = append(*column, indexOf(v))
-		case *reals:
-			if !isNumber {
-				v = null
-			}
+		if column, ok := to.(*column); ok {
 			*column = append(*column, v)
 		}
 	}

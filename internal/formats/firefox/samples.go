@@ -17,10 +17,9 @@ import (
 
 // samples are nodes of the table of stacks at times, in milliseconds since the start of the profile.
 type samples struct {
-	stack        indices
-	time, deltas reals
-	weight, cpu  reals
-	weightType   string
+	stack, time, deltas, weight, cpu column
+
+	weightType string
 }
 
 // What a weight can be.
@@ -29,8 +28,6 @@ const (
 	weightTime    = "tracing-ms"
 	weightBytes   = "bytes"
 )
-
-var null = math.NaN()
 
 func (d *decoder) readSamples(s *samples) error {
 	var weightType string
@@ -102,7 +99,7 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 	cpu := float64(kind.NanosPer(p.meta.Units.CPU)) // cycles are not a time
 	start, _ := events.Scaled(p.meta.StartTime, 1e6)
 	at := 0.0 // milliseconds since then
-	for i, node := range s.stack {
+	for i := range s.stack {
 		if err := d.Check(0); err != nil {
 			return err
 		}
@@ -111,7 +108,7 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 		} else {
 			at += s.deltas.at(i)
 		}
-		since := math.Round(at * 1e6)
+		since, node := math.Round(at*1e6), s.stack.index(int32(i))
 		stack, ok := d.tree.Stack(&d.Builder, node)
 		if t := float64(start) + since; !ok || !(t >= 0 && t < events.Year2100*1e9) {
 			d.Stats.Dropped++

@@ -19,13 +19,11 @@ import (
 // tables are what samples refer to, in columns.
 type tables struct {
 	strings []string
-	stacks  struct{ prefix, frame indices }
-	frames  struct {
-		function, line, column, text indices
-		address                      reals
-	}
-	functions               struct{ name, file, source, resource, line indices }
-	resourceLib, sourceFile indices
+	stacks  struct{ prefix, frame column }
+	frames  struct{ function, line, column, text, address column }
+
+	functions               struct{ name, file, source, resource, line column }
+	resourceLib, sourceFile column
 }
 
 // resolver resolves the references of samples.
@@ -75,14 +73,11 @@ func (d *decoder) fillTree(r *resolver) error {
 		return err
 	}
 	r.locations, r.names, r.places = make([]int32, numFrames), map[int32]dictionary.StringIndex{}, map[int32]place{}
-	for i, frame := range r.stacks.frame {
+	for i := range r.stacks.frame {
 		if err := d.Check(0); err != nil {
 			return err
 		}
-		caller := int32(events.NoNode)
-		if i < len(r.stacks.prefix) {
-			caller = r.stacks.prefix[i]
-		}
+		frame, caller := r.stacks.frame.index(int32(i)), r.stacks.prefix.index(int32(i))
 		if frame < 0 || int(frame) >= numFrames {
 			d.tree.Add(missing, 0)
 			continue
@@ -131,20 +126,20 @@ func (d *decoder) placeOf(r *resolver, text int32) place {
 // location interns a frame. One of native code that has no name yet keeps its address and its file, so that it can be
 // symbolized.
 func (d *decoder) location(r *resolver, frame int32) int32 {
-	line, column := int64(r.frames.line.at(frame)), int64(r.frames.column.at(frame))
-	if text := r.frames.text.at(frame); text != none {
+	line, column := int64(r.frames.line.index(frame)), int64(r.frames.column.index(frame))
+	if text := r.frames.text.index(frame); text != none {
 		p := d.placeOf(r, text)
 		if line <= 0 {
 			line = p.line
 		}
 		return d.Frame(dictionary.Function{Name: p.name, Filename: p.file}, line, column)
 	}
-	function := r.frames.function.at(frame)
-	name, file := r.functions.name.at(function), r.functions.file.at(function)
-	if source := r.functions.source.at(function); source != none {
-		file = r.sourceFile.at(source)
+	function := r.frames.function.index(frame)
+	name, file := r.functions.name.index(function), r.functions.file.index(function)
+	if source := r.functions.source.index(function); source != none {
+		file = r.sourceFile.index(source)
 	}
-	l := dictionary.Location{Mapping: d.mapping(r, r.resourceLib.at(r.functions.resource.at(function)))}
+	l := dictionary.Location{Mapping: d.mapping(r, r.resourceLib.index(r.functions.resource.index(function)))}
 	if address := r.frames.address.at(int(frame)); address >= 0 && address < 1<<62 && l.Mapping != 0 {
 		l.Address = uint64(address)
 		if strings.HasPrefix(r.string(name), "0x") {
@@ -152,7 +147,7 @@ func (d *decoder) location(r *resolver, frame int32) int32 {
 		}
 	}
 	f := dictionary.Function{
-		Name: d.intern(r, name, unknown), Filename: d.intern(r, file, ""), StartLine: max(int64(r.functions.line.at(function)), 0),
+		Name: d.intern(r, name, unknown), Filename: d.intern(r, file, ""), StartLine: max(int64(r.functions.line.index(function)), 0),
 	}
 	return int32(d.Dict.Locations.Intern(l, []dictionary.Line{
 		{Function: d.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)},
@@ -180,52 +175,30 @@ func (d *decoder) mapping(r *resolver, i int32) dictionary.MappingIndex {
 
 var errColumn = errors.New("a column must be a list of numbers")
 
-// indices is a column of indices; −1 is null, and what is no index.
-type indices []int32
-
-// reals is a column of numbers; NaN is null.
-type reals []float64
+// column is a column of numbers; NaN is null.
+type column []float64
 
 const none = -1
 
-// at returns an index, or none if the column does not have it.
-func (c indices) at(i int32) int32 {
-	if i < 0 || int(i) >= len(c) {
-		return none
-	}
-	return c[i]
-}
-
 // at returns a number, or NaN if the column does not have it.
-func (c reals) at(i int) float64 {
+func (c column) at(i int) float64 {
 	if i >= len(c) {
 		return math.NaN()
 	}
 	return c[i]
 }
 
-func indexOf(v float64) int32 {
-	if v >= 0 && v <= math.MaxInt32 {
-		return int32(v)
+// index returns a number that is the index of an entry, or none.
+func (c column) index(i int32) int32 {
+	if i < 0 || int(i) >= len(c) || !(c[i] >= 0 && c[i] <= math.MaxInt32) {
+		return none
 	}
-	return none
+	return int32(c[i])
 }
 
 // UnmarshalJSON reads a list of numbers and nulls.
-func (c *indices) UnmarshalJSON(b []byte) error {
-	*c = make(indices, 0, bytes.Count(b, []byte(","))+1)
-	return eachNumber(b, func(v float64) { *c = append(*c, indexOf(v)) })
-}
-
-// UnmarshalJSON reads a list of numbers and nulls.
-func (c *reals) UnmarshalJSON(b []byte) error {
-	*c = make(reals, 0, bytes.Count(b, []byte(","))+1)
-	return eachNumber(b, func(v float64) { *c = append(*c, v) })
-}
-
-// eachNumber calls add for each element of a list, which is valid JSON. A null, in place of the list or of an element,
-// is NaN.
-func eachNumber(b []byte, add func(float64)) error {
+func (c *column) UnmarshalJSON(b []byte) error {
+	*c = make(column, 0, bytes.Count(b, []byte(","))+1)
 	b = bytes.TrimSpace(b)
 	if string(b) == "null" {
 		return nil
@@ -244,7 +217,7 @@ func eachNumber(b []byte, add func(float64)) error {
 				return errColumn
 			}
 		}
-		add(v)
+		*c = append(*c, v)
 	}
 	return nil
 }
