@@ -4,7 +4,6 @@
 package formats
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/speedscope"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchmemory"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/traceevents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
@@ -32,7 +31,7 @@ import (
 )
 
 // Decodable lists the formats that Decode reads.
-var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR, TorchTrace, TorchMemory, Speedscope, Firefox}
+var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR, TraceEvents, TorchMemory, Speedscope, Firefox}
 
 // Options configure Decode. The limit of strings and the anchor are the same for all formats.
 type Options struct {
@@ -62,12 +61,12 @@ type Stats struct {
 const SniffBytes = headBytes + 1
 
 // maxStreamFactor is how many times Options.MaxPlainBytes a payload may have that is read as a stream: its plain bytes
-// take no memory, and JSON of PyTorch's profiler is compressed to a twentieth.
+// take no memory, and the JSON of trace events is compressed to a twentieth.
 const maxStreamFactor = 32
 
 // IsStreamed reports whether Decode reads a format as a stream. Its payloads are many times larger than what is kept of
 // them.
-func IsStreamed(format Format) bool { return format == TorchTrace }
+func IsStreamed(format Format) bool { return format == TraceEvents }
 
 // Decode returns the profiles of a payload in one of the Decodable formats, compressed or not. Profiles without an id
 // get one that follows from the payload, so that a payload that is sent again has the same ids. The error for damaged
@@ -77,7 +76,7 @@ func Decode(payload []byte, format Format, options Options) (pd pprofile.Profile
 	data := payload
 	if IsStreamed(format) {
 		stats.PlainBytes, err = decode.Stream(payload, maxStreamFactor*int64(limit), func(plain io.Reader) (err error) {
-			pd, stats.Stats, err = torchtrace.Decode(plain, torchtrace.Options{Options: options.Options,
+			pd, stats.Stats, err = traceevents.Decode(plain, traceevents.Options{Options: options.Options,
 				LaunchSizes: options.LaunchSizes, ReaderBytes: decode.ReaderBytes(payload)})
 			return err
 		})
@@ -106,7 +105,7 @@ func decodePlain(data []byte, format Format, options Options) (pprofile.Profiles
 	case PerfScript:
 		return perfscript.Decode(data, options.Options)
 	case CPUProfile:
-		return decodeEvents(data, options)
+		return cpuprofile.Decode(data, options.Options)
 	case Folded:
 		o := options.Folded
 		o.Options = options.Options
@@ -124,20 +123,6 @@ func decodePlain(data []byte, format Format, options Options) (pprofile.Profiles
 	default:
 		return pprofile.NewProfiles(), events.Stats{}, fmt.Errorf("format %q: use one of %v", format, Decodable)
 	}
-}
-
-// decodeEvents returns the CPU profiles in Chrome's trace events, or if there are none, the spans.
-func decodeEvents(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
-	pd, stats, err := cpuprofile.Decode(data, options.Options)
-	if !errors.Is(err, cpuprofile.ErrNoSamples) {
-		return pd, stats, err
-	}
-	pd, stats, spansErr := torchtrace.Decode(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))),
-		torchtrace.Options{Options: options.Options, Spans: true})
-	if errors.Is(spansErr, torchtrace.ErrNotTrace) {
-		spansErr = err
-	}
-	return pd, stats, spansErr
 }
 
 // ErrUTF16 is the error for text that is not in UTF-8, as some shells on Windows redirect it.

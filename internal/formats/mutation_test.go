@@ -249,7 +249,7 @@ func decoders() map[string]decoder {
 		"totals": {files: []string{pprofFolder + "go-[abm]*[klx].pb.gz", pprofFolder + "go-allocs.pb.gz"}, isProtobuf: true,
 			decode: decodeTotals},
 		"V8":          other(formats.CPUProfile, "cpuprofile/testdata/*.cpuprofile"),
-		"Chrome":      {text: chrome, decode: other(formats.CPUProfile).decode},
+		"Chrome":      {text: chrome, decode: other(formats.TraceEvents).decode},
 		"Go trace":    other(formats.GoTrace, "gotrace/testdata/*.trace.gz"),
 		"JFR":         other(formats.JFR, "jfr/testdata/*.jfr.gz"),
 		"perf script": other(formats.PerfScript, "perfscript/testdata/*.perf.txt"),

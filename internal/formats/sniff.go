@@ -13,7 +13,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
@@ -35,12 +34,13 @@ const (
 	OTLPLogsJSON Format = "otlp_logs_json"
 	GoTrace      Format = "go_trace"
 	PerfScript   Format = "perf_script"
-	// CPUProfile is V8's format: a .cpuprofile file, or Chrome's trace events with a profile in them.
+	// CPUProfile is V8's format: a .cpuprofile or .heapprofile file.
 	CPUProfile Format = "cpuprofile"
 	Folded     Format = "folded"
 	JFR        Format = "jfr"
-	// TorchTrace is a trace of PyTorch's profiler, TorchMemory a snapshot of its allocator of GPU memory.
-	TorchTrace  Format = "torch_trace"
+	// TraceEvents are Chrome's: of PyTorch's profiler, with a CPU profile of V8, or the spans of any other tool.
+	TraceEvents Format = "trace_events"
+	// TorchMemory is a snapshot of PyTorch's allocator of GPU memory.
 	TorchMemory Format = "torch_memory"
 	// Speedscope is the format of speedscope, Firefox that of the Firefox Profiler, which samply writes, too.
 	Speedscope Format = "speedscope"
@@ -58,10 +58,7 @@ const headBytes = signature.HeadBytes
 // protobuf message; the rest may still be malformed. A text dump that only looks like one of the formats is Unknown.
 func Sniff(data []byte) Format {
 	if known, ok := signature.Of(data); ok {
-		if format := Format(known.Format); format != CPUProfile {
-			return format
-		}
-		return sniffEvents(signature.Head(data))
+		return Format(known.Format)
 	}
 	// A message is not text: a length or an index is a control character within a few bytes.
 	head := data[:min(len(data), headBytes)]
@@ -133,19 +130,6 @@ func sniffResource(data []byte) Format {
 		}
 	}
 	return OTLP
-}
-
-// eventCategory is the category of one of Chrome's trace events.
-var eventCategory = regexp.MustCompile(`"cat"\s*:\s*"([^"]+)"`)
-
-// sniffEvents distinguishes Chrome's trace events, which are V8's, by their categories.
-func sniffEvents(head []byte) Format {
-	for _, match := range eventCategory.FindAllSubmatch(head, -1) {
-		if torchtrace.IsCategory(string(match[1])) {
-			return TorchTrace
-		}
-	}
-	return CPUProfile
 }
 
 var (

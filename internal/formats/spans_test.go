@@ -10,14 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/cpuprofile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/traceevents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // Trace events without a CPU profile are spans of wall-clock time: each with its own time, without that of others in
@@ -40,6 +37,10 @@ func TestSpans(t *testing.T) {
 		{"ph":"X","name":"other","pid":"shop","tid":"helper","ts":1714979289000000,"dur":2},
 		{"ph":"E","pid":"shop","tid":"worker","ts":1714979289000007.5},{"ph":"i","name":"mark","ts":1714979289000008},
 		{"ph":"E","pid":"shop","tid":"worker","ts":1714979289000008}`
+	const devTools = `{"metadata":{"source":"DevTools","startTime":"2026-01-02T03:04:05.000Z"},"traceEvents":[
+		{"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"CrBrowserMain"}},
+		{"ph":"I","name":"TracingStartedInBrowser","pid":1,"tid":2,"ts":4000},
+		{"ph":"X","name":"RunTask","pid":1,"tid":2,"ts":4002,"dur":3}]}`
 	want := map[string]int64{"wall main worker@1714979289000003000": 3000,
 		"wall work;main worker@1714979289000007500": 4500, "wall main worker@1714979289000008000": 500,
 		"wall other helper@1714979289000002000": 2000}
@@ -52,6 +53,7 @@ func TestSpans(t *testing.T) {
 			"wall ParseClass std::vector<\"x\">;ExecuteCompiler clang@1684828020000047000": 40_000,
 			"wall ExecuteCompiler clang@1684828020000105000":                               58_000,
 		}},
+		"DevTools":                {devTools, map[string]int64{"wall RunTask CrBrowserMain@1767323045000005000": 3000}},
 		"Bazel":                   {bazel, map[string]int64{"wall Compiling a.cc Main Thread@1677666095162040000": 30_000}},
 		"begin and end":           {pairs + "]", want},
 		"it breaks off":           {pairs, want},
@@ -61,7 +63,7 @@ func TestSpans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			format := formats.Sniff([]byte(tc.text))
-			require.Equal(t, formats.CPUProfile, format)
+			require.Equal(t, formats.TraceEvents, format)
 			pd, stats, err := formats.Decode([]byte(tc.text), format, formats.Options{})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd))
@@ -76,31 +78,17 @@ func TestSpans(t *testing.T) {
 	pySpy := `[{"args":{"filename":"shop.py","line":7},"cat":"py-spy","name":"work","ph":"B","pid":1,"tid":2,"ts":1},
 		{"args":{"filename":"shop.py","line":7},"cat":"py-spy","name":"work","ph":"E","pid":1,"tid":2,"ts":4}]`
 	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}}
-	pd, _, err := formats.Decode([]byte(`[{"ph":"X","ts":7,"dur":3,"name":"a"}]`), formats.CPUProfile, options)
+	pd, _, err := formats.Decode([]byte(`[{"ph":"X","ts":7,"dur":3,"name":"a"}]`), formats.TraceEvents, options)
 	require.NoError(t, err)
 	assert.Contains(t, profiletest.Render(pd), "sample 3000@1795297434000000000")
-	pd, _, err = formats.Decode([]byte(pySpy), formats.CPUProfile, options)
+	pd, _, err = formats.Decode([]byte(pySpy), formats.TraceEvents, options)
 	require.NoError(t, err)
 	assert.Contains(t, profiletest.Render(pd), "sample 3000@1795297434000000000 {process.pid=1, thread.id=2}\n"+
 		"        work shop.py {profile.frame.type=\"cpython\"}\n")
 	for _, text := range []string{`[{"ph":"i","ts":1}]`, `[{"ph":"E","pid":1,"tid":1}]`,
 		`{"traceEvents":[{"ph":"C","ts":1}]}`,
 		`[{"ph":"X","cat":"kernel"}]`} {
-		_, _, err := formats.Decode([]byte(text), formats.CPUProfile, formats.Options{})
-		assert.ErrorIs(t, err, cpuprofile.ErrNoSamples, strings.TrimSpace(text))
+		_, _, err := formats.Decode([]byte(text), formats.TraceEvents, formats.Options{})
+		assert.ErrorIs(t, err, traceevents.ErrNoProfile, strings.TrimSpace(text))
 	}
-}
-
-var spanBounds = worst.Bounds{Inputs: worst.V8, PerByte: 64, Decode: func(data []byte, meter *size.Meter) (
-	pprofile.Profiles, error) {
-	pd, _, err := formats.Decode(data, formats.CPUProfile, formats.Options{Options: events.Options{Meter: meter}})
-	return pd, err
-}}
-
-func TestSpansAreBounded(t *testing.T) { spanBounds.Test(t) }
-
-func FuzzSpans(f *testing.F) {
-	spanBounds.Fuzz(f, `[{"ph":"B","name":"a","pid":1,"tid":"x","ts":1.5},{"ph":"E","pid":1,"tid":"x","ts":"4"},`+
-		`{"ph":"X","name":"b","ts":2,"dur":1,"args":{"detail":"c"}},{"ph":"M","name":"thread_name","args":{"name":"t"}}]`,
-		`{"beginningOfTime":1684828020000000,"otherData":{"profile_start_ts":1677666095162},"traceEvents":[{"ph":"X","ts":1}]}`)
 }

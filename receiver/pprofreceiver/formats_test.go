@@ -92,14 +92,14 @@ func captured(t *testing.T, path string) []byte {
 }
 
 // A trace of PyTorch is not held whole: compressed it may have max_profile_bytes, and 32 times that plain.
-func TestTorchTraceIsAStream(t *testing.T) {
+func TestTraceIsAStream(t *testing.T) {
 	f := startFixture(t, serverOnly+"limits:\n  max_profile_bytes: 500000\n")
 	trace := captured(t, "torch/torch-plain.json.gz")
 	plain := profiletest.Gunzip(t, trace)
 	padded := []byte(`{"schemaVersion":1,"traceEvents":[` + strings.Repeat(" ", 32*500_000))
 	for url, body := range map[string][]byte{
 		f.profilesURL(): trace, f.profilesURL() + "?format=auto": lz4Frame(t, plain),
-		f.profilesURL() + "?format=torch_trace": lz4Frame(t, plain),
+		f.profilesURL() + "?format=trace_events": lz4Frame(t, plain),
 	} {
 		accepted(t, url, body)
 	}

@@ -11,12 +11,11 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // samples returns the node and the time of all samples, in the order in which they were recorded. The first delta is
 // the time from the profile's start to the first sample.
-func (p *profile) samples() iter.Seq2[int32, float64] {
+func (p *Profile) samples() iter.Seq2[int32, float64] {
 	return func(yield func(int32, float64) bool) {
 		at := p.start
 		for i := range p.chunks {
@@ -44,7 +43,7 @@ type window struct {
 }
 
 // order brings the samples of a profile into their order, and returns their window.
-func (p *profile) order() (w window) {
+func (p *Profile) order() (w window) {
 	slices.SortStableFunc(p.chunks, func(a, b chunk) int { return cmp.Compare(a.at, b.at) })
 	if len(p.chunks) > 0 && len(p.chunks[0].timestamps) > 0 { // a profile of old, whose start and end are in seconds
 		p.start, p.end = p.chunks[0].timestamps[0], 0
@@ -78,113 +77,105 @@ func (w *window) period(start float64) int64 {
 	return int64(max(0, length/float64(intervals)*1000))
 }
 
-// addProfiles adds the samples of all profiles, whose clocks are the same one.
-func (d *decoder) addProfiles() error {
-	d.leaveOutRests()
-	scope := d.b.NewScope()
+// AddSamples adds the samples of all profiles, which were read from so many bytes. zero is the Unix time, in
+// nanoseconds, at which their clock was 0, or 0 if that is unknown.
+func (r *Reader) AddSamples(plainBytes int, zero uint64) error {
+	r.stacks = events.NewCallTree(plainBytes)
+	r.leaveOutRests()
+	scope := r.b.NewScope()
 	first, last := math.Inf(1), math.Inf(-1)
-	windows := make([]window, len(d.profiles))
-	for i, p := range d.profiles {
+	windows := make([]window, len(r.profiles))
+	for i, p := range r.profiles {
 		if !p.isHeap {
 			windows[i] = p.order()
 			first, last = min(first, windows[i].earliest), max(last, windows[i].latest)
 		}
 	}
 	isTimed := first >= 0 && last < 1<<52 // a number, and of a clock in microseconds
-	for i, p := range d.profiles {
-		err := d.fillStacks(&p.tree)
+	for i, p := range r.profiles {
+		err := r.fillStacks(&p.tree)
 		switch {
 		case err != nil:
 		case windows[i].number == 0:
-			err = d.addNodes(scope, p)
+			err = r.addNodes(scope, p)
 		case !isTimed:
-			d.b.Stats.Dropped++
+			r.b.Stats.Dropped++
 		default:
-			err = d.addSamples(scope, p, &windows[i], first)
+			err = r.addSamples(scope, p, &windows[i], first)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if isTimed {
-		d.b.Shift(d.begin(first))
+	switch {
+	case isTimed && first >= events.Year2000*1e6: // a Unix time
+		r.b.Shift(uint64(first) * 1000)
+	case isTimed && first > 0 && zero > 0:
+		r.b.Shift(zero + uint64(first)*1000)
 	}
-	d.b.SetClock()
+	r.b.SetClock()
 	return nil
 }
 
 // leaveOutRests removes profiles without nodes: a trace can begin within a profile.
-func (d *decoder) leaveOutRests() {
-	d.profiles = slices.DeleteFunc(d.profiles, func(p *profile) bool {
+func (r *Reader) leaveOutRests() {
+	r.profiles = slices.DeleteFunc(r.profiles, func(p *Profile) bool {
 		if len(p.nodes) > 0 {
 			return false
 		}
 		for i := range p.chunks {
-			d.b.Stats.Dropped += len(p.chunks[i].samples)
+			r.b.Stats.Dropped += len(p.chunks[i].samples)
 		}
 		return true
 	})
-}
-
-// begin returns the Unix time, in nanoseconds, of the first moment, or 0 if it is unknown.
-func (d *decoder) begin(first float64) uint64 {
-	switch {
-	case first >= events.Year2000*1e6: // a Unix time
-		return uint64(first) * 1000
-	case d.began.Unix() >= events.Year2000 && d.began.Unix() < events.Year2100 && d.firstEvent > 0 &&
-		first >= d.firstEvent:
-		return uint64(d.began.UnixNano()) + uint64((first-d.firstEvent)*1000)
-	}
-	return 0
 }
 
 // state is a state of the machine on top of the stack of a node.
 type state struct{ node, before int32 }
 
 // addSamples adds the samples of a profile, at times since first.
-func (d *decoder) addSamples(scope compact.ScopeIndex, p *profile, w *window, first float64) error {
-	to := d.b.NewProfile(scope, events.Profile{
+func (r *Reader) addSamples(scope compact.ScopeIndex, p *Profile, w *window, first float64) error {
+	to := r.b.NewProfile(scope, events.Profile{
 		Sample: events.Count("samples"), Period: cpu, Every: w.period(p.start),
 		Shape: compact.Shape{Timestamps: true},
 	})
 	nanos := func(t float64) uint64 { return uint64(max(0, t-first) * 1000) }
-	d.b.SetWindow(to, nanos(w.earliest), nanos(w.latest))
-	attributes := d.attributesOf(p)
+	r.b.SetWindow(to, nanos(w.earliest), nanos(w.latest))
 	states := map[state]int32{}
 	before := int32(none)
 	for at, t := range p.samples() {
-		if err := d.b.Check(0); err != nil {
+		if err := r.b.Check(0); err != nil {
 			return err
 		}
 		if at == none {
-			d.b.Stats.Dropped++
+			r.b.Stats.Dropped++
 			continue
 		}
 		n, node := &p.nodes[at], p.stackNode(at)
 		switch n.kind {
 		case idle:
-			d.b.Stats.Filtered++
+			r.b.Stats.Filtered++
 			before = none
 			continue
 		case above:
 			key, isKnown := state{at, before}, false
 			if node, isKnown = states[key]; !isKnown {
-				node = d.stacks.Add(p.stackNode(before), n.location)
+				node = r.stacks.Add(p.stackNode(before), n.location)
 				states[key] = node
-				if err := d.b.Grow(events.NodeBytes + stateBytes); err != nil {
+				if err := r.b.Grow(events.NodeBytes + stateBytes); err != nil {
 					return err
 				}
 			}
 		}
-		stack, ok := d.stacks.Stack(&d.b, node)
+		stack, ok := r.stacks.Stack(r.b, node)
 		if !ok {
-			d.b.Stats.Dropped++
+			r.b.Stats.Dropped++
 			continue
 		}
 		if n.kind == ordinary {
 			before = at
 		}
-		d.b.Event(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Timestamp: nanos(t)})
+		r.b.Event(to, compact.Identity{Stack: stack, Attributes: p.Attributes}, compact.Observation{Timestamp: nanos(t)})
 	}
 	return nil
 }
@@ -196,7 +187,7 @@ var cpu = events.Nanoseconds("cpu")
 
 // addNodes adds a profile that has no samples, but values at its nodes: how many there were, or in a heap profile the
 // bytes that the functions allocated and that are still in use.
-func (d *decoder) addNodes(scope compact.ScopeIndex, p *profile) error {
+func (r *Reader) addNodes(scope compact.ScopeIndex, p *Profile) error {
 	sum := 0.0
 	for i := range p.nodes {
 		sum += p.nodes[i].value
@@ -210,36 +201,26 @@ func (d *decoder) addNodes(scope compact.ScopeIndex, p *profile) error {
 		made.Every = int64(max(0, (p.end-p.start)/sum*1000))
 	}
 	made.Shape.Values = true
-	to := d.b.NewProfile(scope, made)
+	to := r.b.NewProfile(scope, made)
 	if !p.isHeap {
-		d.b.SetWindow(to, 0, uint64(max(0, min(p.end-p.start, 1<<52))*1000))
+		r.b.SetWindow(to, 0, uint64(max(0, min(p.end-p.start, 1<<52))*1000))
 	}
-	attributes := d.attributesOf(p)
 	for i := range p.nodes {
-		if err := d.b.Check(0); err != nil {
+		if err := r.b.Check(0); err != nil {
 			return err
 		}
 		n := &p.nodes[i]
-		stack, ok := d.stacks.Stack(&d.b, p.stackNode(int32(i)))
+		stack, ok := r.stacks.Stack(r.b, p.stackNode(int32(i)))
 		switch {
 		case n.value == 0:
 		case n.kind == idle:
-			d.b.Stats.Filtered += int(n.value)
+			r.b.Stats.Filtered += int(n.value)
 		case !ok || !(n.value > 0 && n.value < math.MaxInt64):
-			d.b.Stats.Dropped++
+			r.b.Stats.Dropped++
 		default:
-			d.b.Stats.Events++
-			d.b.Observe(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Value: int64(n.value)})
+			r.b.Stats.Events++
+			r.b.Observe(to, compact.Identity{Stack: stack, Attributes: p.Attributes}, compact.Observation{Value: int64(n.value)})
 		}
 	}
 	return nil
-}
-
-func (d *decoder) attributesOf(p *profile) dictionary.AttributeSetIndex {
-	if !p.isOfBrowser {
-		return 0
-	}
-	return d.b.AddAttributes(0, d.b.NumberAttribute(events.AttributeProcessID, p.process, true),
-		d.b.NumberAttribute(events.AttributeThreadID, p.thread, true),
-		d.b.TextAttribute(events.AttributeThreadName, d.threadNames[threadKey{p.process, p.thread}]))
 }

@@ -71,7 +71,7 @@ type callFrame struct {
 }
 
 // define sets the function of a node. Lines and columns count from first, 0 in V8 today, and from 1 in OTLP.
-func (d *decoder) define(n *node, f *callFrame, first int64) {
+func (r *Reader) define(n *node, f *callFrame, first int64) {
 	n.isDefined = true
 	name := f.FunctionName
 	switch name {
@@ -87,9 +87,9 @@ func (d *decoder) define(n *node, f *callFrame, first int64) {
 		name = "(anonymous)"
 	}
 	function := dictionary.Function{
-		Name: d.b.InternString(name), Filename: d.b.InternString(f.URL), StartLine: fromOne(f.LineNumber, first),
+		Name: r.b.InternString(name), Filename: r.b.InternString(f.URL), StartLine: fromOne(f.LineNumber, first),
 	}
-	n.location = d.b.Frame(function, function.StartLine, fromOne(f.ColumnNumber, first))
+	n.location = r.b.Frame(function, function.StartLine, fromOne(f.ColumnNumber, first))
 }
 
 // fromOne converts a number that counts from first to one that counts from 1. It returns 0 if n is nil or out of range.
@@ -101,15 +101,15 @@ func fromOne(n *int64, first int64) int64 {
 }
 
 // fillStacks makes the nodes of a tree the tree of stacks, which end below the root.
-func (d *decoder) fillStacks(t *tree) error {
-	d.stacks.Reset()
+func (r *Reader) fillStacks(t *tree) error {
+	r.stacks.Reset()
 	for i := range t.nodes {
-		if err := d.b.Check(0); err != nil {
+		if err := r.b.Check(0); err != nil {
 			return err
 		}
-		d.stacks.Add(t.stackNode(t.nodes[i].parent), t.nodes[i].location)
+		r.stacks.Add(t.stackNode(t.nodes[i].parent), t.nodes[i].location)
 	}
-	return d.b.Grow(events.NodeBytes * len(t.nodes))
+	return r.b.Grow(events.NodeBytes * len(t.nodes))
 }
 
 // stackNode returns the node of the stack that ends in a node of the tree.

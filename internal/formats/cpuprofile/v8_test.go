@@ -54,62 +54,9 @@ func TestIDsFromZero(t *testing.T) {
 	}
 }
 
-const (
-	began        = `"metadata":{"source":"DevTools","startTime":"2026-01-02T03:04:05.000Z","more":{"startTime":7}}`
-	profileEvent = `{"name":"Profile","ph":"P","id":"0x2","pid":7,"tid":1,"ts":5000,"args":{"data":{"startTime":5000}}}`
-	threadEvent  = `{"name":"thread_name","ph":"M","pid":7,"tid":1,"ts":0,"args":{"name":"CrRendererMain"}}`
-)
-
-func chunkEvent(ts int, samples, deltas, nodes string) string {
-	return fmt.Sprintf(
-		`{"name":"ProfileChunk","ph":"P","id":"0x2","pid":7,"tid":2,"ts":%d,"args":{"data":{"cpuProfile":{"nodes":[%s],"samples":[%s]},"timeDeltas":[%s]}}}`,
-		ts, nodes, samples, deltas)
-}
-
-// Trace events are in no order, and their metadata, before or after them, place them in time.
-func TestTraceEvents(t *testing.T) {
-	const f, g = `{"id":1,"callFrame":{"functionName":"f"}}`, `{"id":2,"parent":1,"callFrame":{"functionName":"g"}}`
-	events1 := strings.Join([]string{chunkEvent(6000, "2", "200", g), threadEvent, profileEvent,
-		chunkEvent(5500, "1,1", "100,100", f)}, ",")
-	want := `
-      sample @1767323045000100000 @1767323045000200000 {process.pid=7, thread.id=1, thread.name="CrRendererMain"}
-        f
-      sample @1767323045000400000 {process.pid=7, thread.id=1, thread.name="CrRendererMain"}
-        g
-        f
-`
-	for name, text := range map[string]string{
-		"metadata first": `{` + began + `,"traceEvents":[` + events1 + `]}`,
-		"metadata last":  `{"traceEvents":[` + events1 + `],` + began + `}`,
-	} {
-		pd, stats, err := Decode([]byte(text), events.Options{Anchor: guess})
-		require.NoError(t, err)
-		assert.False(t, stats.GuessedClock, name)
-		assert.Contains(t, profiletest.Render(pd), want[1:], name)
-	}
-	// Other events can be earlier than the profile.
-	earlier := `{"name":"X","ph":"X","ts":4000},`
-	pd, _, err := Decode([]byte(`{`+began+`,"traceEvents":[`+earlier+events1+`]}`), events.Options{Anchor: guess})
-	require.NoError(t, err)
-	assert.Contains(t, profiletest.Render(pd), "@1767323045001100000")
-	// Without the metadata the profile ends at the anchor.
-	pd, stats, err := Decode([]byte(`[`+events1+`]`), events.Options{Anchor: guess})
-	require.NoError(t, err)
-	assert.True(t, stats.GuessedClock)
-	assert.Contains(t, profiletest.Render(pd), fmt.Sprint("@", ended.UnixNano()))
-}
-
-// Chrome up to 66 has a profile in one event, and up to 57 a tree in the file.
+// Chrome up to 57 has a tree in the file.
 func TestOldChrome(t *testing.T) {
-	pd, stats, err := Decode([]byte(`[{"pid":7,"tid":8,"ts":9,"ph":"I","name":"CpuProfile","args":{"data":{"cpuProfile":{`+
-		nodes+
-		`,"startTime":5,"endTime":4000,"samples":[4,4,5,2],"timeDeltas":[0,1000,1000,1000]}}}}]`), events.Options{
-		Anchor: guess})
-	require.NoError(t, err)
-	assert.Equal(t, events.Stats{Events: 3, Filtered: 1, GuessedClock: true}, stats)
-	assert.Contains(t, profiletest.Render(pd), "{process.pid=7, thread.id=8}")
-
-	pd, stats, err = Decode([]byte(`{"typeId":"CPU","uid":"1","head":{"functionName":"(root)","url":"","lineNumber":0,"id":1,"children":[
+	pd, stats, err := Decode([]byte(`{"typeId":"CPU","uid":"1","head":{"functionName":"(root)","url":"","lineNumber":0,"id":1,"children":[
 		{"functionName":"f","url":"a.js","lineNumber":3,"columnNumber":5,"hitCount":2,"id":2,"children":[{"id":3,"functionName":"g","children":[]}]}]},
 		"startTime":1764212400,"endTime":1764212401,"samples":[2,3,2],"timestamps":[1764212400100000,1764212400101000,1764212400102000]}`), events.Options{})
 	require.NoError(t, err)
@@ -135,47 +82,6 @@ func TestHitCounts(t *testing.T) {
 	assert.Contains(t, text, "      sample 3\n        f\n      sample 1\n        g\n        f\n")
 }
 
-// Trace events may lack their end, and an id: then the thread is it.
-func TestUnfinishedTraceEvents(t *testing.T) {
-	event := func(thread int, function string) string {
-		return fmt.Sprintf(`{"name":"Profile","pid":7,"tid":%[1]d,"args":{"data":{"startTime":5}}},{"name":"ProfileChunk","pid":7,"tid":%[1]d,"args":
-			{"data":{"cpuProfile":{"nodes":[{"id":1,"callFrame":{"functionName":"%s"}}],"samples":[1]},"timeDeltas":[10]}}}`, thread, function)
-	}
-	for _, end := range []string{"]", "", ",", `,{"name":"Pro`} {
-		pd, stats, err := Decode([]byte("["+event(1, "f")+","+event(2, "g")+end), events.Options{Anchor: guess})
-		require.NoError(t, err, end)
-		assert.Equal(t, 2, stats.Events, end)
-		text := profiletest.Render(pd)
-		assert.Contains(t, text, "thread.id=1}\n        f\n", end)
-		assert.Contains(t, text, "thread.id=2}\n        g\n", end)
-	}
-}
-
-// A trace whose buffer went round begins within profiles. Samples of nodes that it still has keep their times; a
-// profile of which it has no node is left out, and makes no profile longer.
-func TestTraceEventsWithoutTheirBeginning(t *testing.T) {
-	node := `{"id":9,"callFrame":{"functionName":"late"}}`
-	for name, tc := range map[string]struct {
-		events string
-		want   events.Stats
-		begin  int64 // microseconds before the end
-	}{
-		"no nodes": {chunkEvent(900, "3,3", "10,10", "") + "," + strings.ReplaceAll(profileEvent+","+
-			chunkEvent(5040, "9,9", "10,20", node), "0x2", "0x3"), events.Stats{Events: 2, Dropped: 2, GuessedClock: true}, 30},
-		"no start": {chunkEvent(5040, "3,9", "10,20", node) + "," + chunkEvent(5080, "9", "40", ""),
-			events.Stats{Events: 2, Dropped: 1, GuessedClock: true}, 70},
-	} {
-		pd, stats, err := Decode([]byte("["+tc.events+"]"), events.Options{Anchor: guess})
-		require.NoError(t, err, name)
-		require.NoError(t, profiletest.Check(pd), name)
-		assert.Equal(t, tc.want, stats, name)
-		require.Equal(t, 1, pd.ProfileCount(), name)
-		p := profiletest.ProfileAt(pd, 0)
-		assert.Equal(t, ended.UnixNano()-1000*tc.begin, int64(p.Time()), name)
-		assert.Equal(t, 1000*tc.begin+1, int64(p.DurationNano()), name)
-	}
-}
-
 // The bytes of a heap profile are those of the functions that allocated them.
 func TestHeapProfile(t *testing.T) {
 	text := `{"head":{"callFrame":{"functionName":"(root)","lineNumber":-1,"columnNumber":-1},"selfSize":10,"id":1,"children":[
@@ -194,18 +100,12 @@ func TestHeapProfile(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]error{
-		`{"traceEvents":[{"name":"X","ph":"X","ts":1}]}`: ErrNoSamples,
-		`[{"ph":"B"},{"ph":"E"}]`:                        ErrNoSamples,
-		`{"a":[1]}`:                                      ErrNotProfile,
+		`{"a":[1]}`: ErrNotProfile,
 		`{"head":` + strings.Repeat(`{"children":[`, 600) + strings.Repeat("]}", 600) + "}": errDeep,
 	} {
 		_, _, err := Decode([]byte(text), events.Options{})
 		assert.ErrorIs(t, err, want, "%.40s", text)
 	}
-	_, stats, err := Decode([]byte(`[`+profileEvent+
-		`,{"name":"ProfileChunk","id":"0x2","pid":7},{"name":"ProfileChunk","id":"0x2","pid":7,"args":{"data":null}}]`), events.Options{})
-	require.NoError(t, err)
-	assert.Equal(t, 2, stats.Dropped)
 }
 
 const program = `

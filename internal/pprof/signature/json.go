@@ -14,11 +14,11 @@ import (
 var (
 	otlpProfiles = Signature{Format: "otlp_json", Name: "OTLP profiles in JSON"}
 	otlpLogs     = Signature{Format: "otlp_logs_json", Name: "OTLP log records in JSON"}
-	// v8 may be a trace of PyTorch, too, which package formats distinguishes by its events.
-	v8         = Signature{Format: "cpuprofile", Name: "a profile of V8, or Chrome's trace events"}
-	torch      = Signature{Format: "torch_trace", Name: "a trace of PyTorch"}
-	speedscope = Signature{Format: "speedscope", Name: "a file for speedscope"}
-	firefox    = Signature{Format: "firefox", Name: "a profile of the Firefox Profiler"}
+	v8           = Signature{Format: "cpuprofile", Name: "a profile of V8"}
+	traceEvents  = Signature{Format: "trace_events", Name: "Chrome's trace events"}
+	torch        = Signature{Format: "trace_events", Name: "a trace of PyTorch"}
+	speedscope   = Signature{Format: "speedscope", Name: "a file for speedscope"}
+	firefox      = Signature{Format: "firefox", Name: "a profile of the Firefox Profiler"}
 )
 
 // document is a JSON document that has an outermost key. pattern matches what follows the key in the head, if it is not
@@ -35,9 +35,13 @@ var documents = map[string]document{
 	"dictionary":   {Signature: otlpProfiles},
 	"resourceLogs": {Signature: otlpLogs}, "resource_logs": {Signature: otlpLogs},
 
-	"nodes": {Signature: v8}, "head": {Signature: v8}, "ph": {Signature: v8}, "traceEvents": {Signature: v8},
-	"displayTimeUnit": {Signature: v8}, "otherData": {Signature: v8}, "systemTraceEvents": {Signature: v8},
-	"metadata": {v8, regexp.MustCompile(`"(source"\s*:\s*"DevTools"|dataOrigin"|clock-domain"|trace-capture-datetime")`)},
+	"nodes": {Signature: v8}, "head": {Signature: v8},
+
+	"ph": {Signature: traceEvents}, "traceEvents": {Signature: traceEvents},
+	"displayTimeUnit": {Signature: traceEvents}, "otherData": {Signature: traceEvents},
+	"systemTraceEvents": {Signature: traceEvents},
+	"metadata": {traceEvents,
+		regexp.MustCompile(`"(source"\s*:\s*"DevTools"|dataOrigin"|clock-domain"|trace-capture-datetime")`)},
 
 	"schemaVersion": {Signature: torch}, "deviceProperties": {Signature: torch}, "distributedInfo": {Signature: torch},
 	"baseTimeNanoseconds": {Signature: torch},

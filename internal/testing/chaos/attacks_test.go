@@ -217,7 +217,7 @@ func (r *siege) addPushes(add adder) {
 	formats := map[string]worst.Inputs{
 		"pprof": worst.PProf, "V8": worst.V8, "Go trace": worst.GoTrace, "JFR": worst.JFR, "perf": worst.Perf,
 		"folded": worst.Folded, "speedscope": worst.Speedscope, "Firefox": worst.Firefox,
-		"PyTorch trace": worst.TorchTrace, "PyTorch memory": worst.TorchMemory,
+		"trace events": worst.TraceEvents, "PyTorch memory": worst.TorchMemory,
 	}
 	for _, format := range slices.Sorted(maps.Keys(formats)) {
 		r.inputs(formats[format], largest, func(name string, size, fits int, input func(int) []byte) {

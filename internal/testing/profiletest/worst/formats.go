@@ -39,16 +39,11 @@ var V8 = Inputs{
 	"chains": nodesAndSamples(func(i int) string {
 		return fmt.Sprintf(`,{"id":%d,"parent":%d,"callFrame":{"functionName":"f%d"}}`, i, i-i%500, i)
 	}),
-	"deep": nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d,"parent":%d}`, i, i-1) }),
-	"spans": around("[{}", "]", func(i int) string {
-		return fmt.Sprintf(`,{"ph":"B","ts":%d,"tid":"t%d","name":"n%d"}`, i, i%99, i)
-	}),
+	"deep":     nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d,"parent":%d}`, i, i-1) }),
 	"flat":     nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d}`, i) }),
 	"samples":  same(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1`, ",1", "]}"),
 	"empty":    same(`{"nodes":[{}`, ",{}", "]}"),
 	"children": around(`{"nodes":[{"id":1,"children":[0`, "]}]}", func(i int) string { return fmt.Sprintf(",%d", i) }),
-	"events":   same("[{}", ",{}", "]"),
-	"profiles": same("[{}", `,{"name":"Profile"}`, "]"),
 	"nesting":  same("", "[", ""),
 	"heads": around(`{"head":{"id":1,"children":[{}`, "]}}", func(i int) string {
 		return fmt.Sprintf(`,{"id":%d,"selfSize":1,"callFrame":{"functionName":"%d"}}`, i, i)
@@ -56,12 +51,6 @@ var V8 = Inputs{
 	"deep heads": same(`{"head":`, `{"selfSize":1,"children":[`, ""),
 	"heads within heads": around(`{"head":{"children":[{}`, "]}}", func(int) string {
 		return "," + strings.Repeat(`{"selfSize":1,"children":[`, 500) + strings.Repeat("]}", 500)
-	}),
-	"chunks": around(`[{"name":"Profile"}`, "]", func(i int) string {
-		return fmt.Sprintf(`,{"name":"ProfileChunk","ts":%d}`, 1<<30-i)
-	}),
-	"threads": around("[{}", "]", func(i int) string {
-		return fmt.Sprintf(`,{"name":"thread_name","tid":%d,"args":{"name":"%d"}}`, i, i)
 	}),
 	"text": same(`{"nodes":[{"callFrame":{"functionName":"`, "\xff", `"}}]}`),
 	"stacks": around(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}",

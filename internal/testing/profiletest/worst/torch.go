@@ -12,8 +12,8 @@ import (
 // torchHead begins a trace of PyTorch's profiler; the events that follow begin with a comma.
 const torchHead = `{"schemaVersion":1,"baseTimeNanoseconds":1790000000000000000,"traceEvents":[{}`
 
-// TorchTrace are traces of PyTorch's profiler.
-var TorchTrace = Inputs{
+// TraceEvents are Chrome's trace events: of PyTorch's profiler, with profiles of V8, and spans.
+var TraceEvents = Inputs{
 	"deep": around(torchHead, "]}", func(i int) string { return torchEvent("cpu_op", i, 1e9-2*i, "") }),
 	"wide": around(torchHead, "]}", func(i int) string { return torchEvent("kernel", i, 1, correlation(i)) }),
 	// Python frames that many events name, and launches below them.
@@ -21,10 +21,21 @@ var TorchTrace = Inputs{
 		"]}", func(i int) string {
 			return torchEvent("cuda_runtime", i+1, 1, correlation(i)) + torchEvent("kernel", i, 1, correlation(i))
 		}),
-	"threads":  around(torchHead, "]}", func(i int) string { return fmt.Sprintf(`,{"ph":"E","pid":%d,"ts":1}`, i) }),
-	"ends":     same(torchHead, `,{"ph":"E","ts":1}`, "]}"),
-	"brackets": same(`{"schemaVersion":1,"a":`, "[", ""),
-	"empty":    same(torchHead, ",{}", torchEvent("cpu_op", 1, 1, "")+"]}"),
+	"threads of ends": around(torchHead, "]}", func(i int) string { return fmt.Sprintf(`,{"ph":"E","pid":%d,"ts":1}`, i) }),
+	"ends":            same(torchHead, `,{"ph":"E","ts":1}`, "]}"),
+	"brackets":        same(`{"schemaVersion":1,"a":`, "[", ""),
+	"empty":           same(torchHead, ",{}", torchEvent("cpu_op", 1, 1, "")+"]}"),
+	"spans": around("[{}", "]", func(i int) string {
+		return fmt.Sprintf(`,{"ph":"B","ts":%d,"tid":"t%d","name":"n%d"}`, i, i%99, i)
+	}),
+	"events":   same("[{}", ",{}", "]"),
+	"profiles": same("[{}", `,{"name":"Profile"}`, "]"),
+	"chunks": around(`[{"name":"Profile"}`, "]", func(i int) string {
+		return fmt.Sprintf(`,{"name":"ProfileChunk","ts":%d}`, 1<<30-i)
+	}),
+	"threads": around("[{}", "]", func(i int) string {
+		return fmt.Sprintf(`,{"ph":"M","name":"thread_name","tid":%d,"args":{"name":"%d"}}`, i, i)
+	}),
 }
 
 // torchEvent returns an interval with a name of its own.

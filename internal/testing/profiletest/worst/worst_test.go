@@ -16,7 +16,7 @@ func TestInputs(t *testing.T) {
 		"PProf": PProf, "SplunkPProf": SplunkPProf, "V8": V8, "GoTrace": GoTrace, "JFR": JFR, "JFRLabels": JFRLabels,
 		"Perf": Perf, "Folded": Folded, "OTLP": OTLP, "OTLPJSON": OTLPJSON, "Logs": Logs, "LogsJSON": LogsJSON,
 		"HEC": HEC, "PushV1": PushV1, "PushV1JSON": PushV1JSON, "History": {"0": History(0)},
-		"TorchTrace": TorchTrace, "TorchMemory": TorchMemory,
+		"TraceEvents": TraceEvents, "TorchMemory": TorchMemory,
 	} {
 		for name, data := range inputs.All(size) {
 			assert.Equal(t, data, inputs[name](size), "%s: %s", group, name)

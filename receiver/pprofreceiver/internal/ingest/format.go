@@ -70,7 +70,7 @@ func SniffFormat(data []byte) formats.Format {
 func (in *Ingester) decodeFormat(
 	ctx context.Context, p *Payload,
 ) (pd pprofile.Profiles, stats decode.Stats, err error) {
-	if p.Format == formats.GoTrace || p.Format == formats.TorchTrace || p.Format == formats.TorchMemory {
+	if p.Format == formats.GoTrace || p.Format == formats.TraceEvents || p.Format == formats.TorchMemory {
 		p.ProfileName, p.IsNamedByTypes = "", false // it has several kinds of profiles, named by their types
 	}
 	var done formats.Stats
@@ -78,7 +78,7 @@ func (in *Ingester) decodeFormat(
 		var err error
 		pd, done, err = formats.Decode(p.Data, p.Format, formats.Options{
 			Options:       events.Options{MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: meter},
-			MaxPlainBytes: in.limit(p), GoTrace: in.Config.GoTrace.options(), LaunchSizes: in.Config.TorchTrace.LaunchSizes,
+			MaxPlainBytes: in.limit(p), GoTrace: in.Config.GoTrace.options(), LaunchSizes: in.Config.TraceEvents.LaunchSizes,
 			Folded: p.Folded, Period: p.Period, Labels: p.Labels,
 		})
 		return uncompressed(err)
@@ -114,9 +114,9 @@ func (in *Ingester) countFaults(ctx context.Context, stats *decode.Stats) {
 	telemetry.AddEach[scan.Repair](ctx, in.Metrics.ReceiverPprofRepaired, "fault", stats.Repaired[:])
 }
 
-// TorchTraceConfig configures the decoding of traces of PyTorch's profiler.
-type TorchTraceConfig struct {
-	// LaunchSizes adds the size of the launch to samples of kernels.
+// TraceEventsConfig configures the decoding of Chrome's trace events.
+type TraceEventsConfig struct {
+	// LaunchSizes adds the size of the launch to samples of kernels, which PyTorch's profiler records.
 	LaunchSizes bool `mapstructure:"launch_sizes"`
 }
 

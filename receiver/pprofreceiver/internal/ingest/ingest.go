@@ -129,8 +129,8 @@ type Config struct {
 	Formats []string `mapstructure:"formats"`
 	// GoTrace configures the decoding of Go execution traces.
 	GoTrace GoTraceConfig `mapstructure:"go_trace"`
-	// TorchTrace configures the decoding of traces of PyTorch's profiler.
-	TorchTrace TorchTraceConfig `mapstructure:"torch_trace"`
+	// TraceEvents configures the decoding of Chrome's trace events.
+	TraceEvents TraceEventsConfig `mapstructure:"trace_events"`
 	// TimestampLabels are the keys of the labels that hold the times of a pprof's samples.
 	TimestampLabels []string `mapstructure:"timestamp_labels"`
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package torchtrace
+package traceevents
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
@@ -18,8 +19,9 @@ import (
 
 const (
 	firstBufferBytes = 64 << 10
-	// maxValueBytes is the longest event, and the longest field beside the events.
-	maxValueBytes = 4 << 20
+	// maxValueBytes is the longest event, and the longest field beside the events. Chrome up to 66 wrote a whole CPU
+	// profile as one event.
+	maxValueBytes = 64 << 20
 )
 
 // Errors for a document that is damaged, or more than one.
@@ -41,31 +43,42 @@ type scanner struct {
 	// is a key.
 	opens     bool
 	delimiter byte
-	// used is how many bytes have been read, longest the most that were looked at at once.
+	// used is how many bytes have been read, longest the most that were looked at at once. grow reserves their memory.
 	used, longest int
+	grow          func(n int) error
 }
 
-func newScanner(r io.Reader) *scanner {
-	s := &scanner{Scanner: bufio.NewScanner(whole{r})}
+func newScanner(r io.Reader, grow func(n int) error) *scanner {
+	s := &scanner{Scanner: bufio.NewScanner(whole{r}), grow: grow}
 	s.Buffer(make([]byte, firstBufferBytes), maxValueBytes)
 	s.Split(s.split)
 	return s
 }
 
-func (s *scanner) split(data []byte, _ bool) (n int, token []byte, err error) {
-	s.longest = max(s.longest, len(data))
+// bufferFactor is the memory of the buffer, which doubles, for each byte that is looked at.
+const bufferFactor = 3
+
+func (s *scanner) split(data []byte, atEOF bool) (n int, token []byte, err error) {
+	if more := len(data) - s.longest; more > 0 {
+		s.longest += more
+		err = s.grow(bufferFactor * more)
+	}
 	if s.opens {
-		token = bytes.TrimLeft(data, blanks)
+		token = bytes.TrimLeft(data, "\ufeff"+blanks)
 		if len(token) > 0 {
 			token, n = token[:1], len(data)-len(token)+1
 		}
 	} else {
 		token, s.delimiter, n = cut(data)
+		if n == 0 && atEOF && len(data) > 0 { // a list needs no bracket at its end, since a crash may have been it
+			token, s.delimiter, n = cut(append(slices.Clip(data), ']'))
+			n = min(n, len(data))
+		}
 	}
 	if s.used += n; n > 0 && token == nil {
 		token = data[:0] // a value that is nothing
 	}
-	return n, token, nil
+	return n, token, err
 }
 
 // whole is a reader that reads as much as there is room for: a token that does not fit is looked at again only when the
@@ -74,19 +87,18 @@ type whole struct{ io.Reader }
 
 func (w whole) Read(p []byte) (int, error) { return io.ReadFull(w.Reader, p) }
 
-// next returns the next token, as it is written, or the error for the end of the document. It is valid until the next
-// one is read.
-func (s *scanner) next(end error) ([]byte, error) {
-	if s.Scan() {
-		return s.Bytes(), nil
-	}
+// end returns why there are no more tokens: nil at the end of the document, errBroken within it.
+func (s *scanner) end(isWhole bool) error {
 	switch err := s.Err(); {
-	case err == nil, err == io.ErrUnexpectedEOF: //nolint:errorlint // that of whole; damaged compression wraps one
-		return nil, end
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
+	case err != nil && err != io.ErrUnexpectedEOF: //nolint:errorlint // that of whole; damaged compression wraps one
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
+		}
+		return err
+	case isWhole:
+		return nil
 	default:
-		return nil, err
+		return errBroken
 	}
 }
 

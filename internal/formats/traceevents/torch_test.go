@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package torchtrace
+package traceevents
 
 import (
 	"bytes"
@@ -368,12 +368,13 @@ func TestNotJSON(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	op := written("X", "cpu_op", "a", "1", `,"dur":1`)
 	for text, want := range map[string]string{
 		``: "breaks off", `7`: "malformed", `{}`: "no events of PyTorch", `[]`: "no events of PyTorch",
 		`{"traceEvents":7}`:         "malformed",
 		`{"traceEvents":[{"ph":"X"`: "breaks off", `{"traceEvents"`: "breaks off", `{"a" 7`: "breaks off",
-		`{"traceEvents":[{}}`: "malformed", `[{}}`: "malformed", `{"a":7]`: "malformed",
-		trace() + `{"a":7}`: "send each trace by itself", trace() + trace(): "send each trace by itself",
+		trace(op)[:len(trace(op))-1]: "breaks off", `{"traceEvents":[{}}`: "malformed", `[{}}`: "malformed", `{"a":7]`: "malformed",
+		trace(op) + `{"a":7}`: "send each trace by itself", trace(op) + trace(op): "send each trace by itself",
 		`{"traceEvents":[{"ph":"X","cat":"devtools"}]}`: "no events of PyTorch",
 	} {
 		_, _, err := Decode(strings.NewReader(text), Options{})
@@ -382,7 +383,7 @@ func TestFaults(t *testing.T) {
 	_, _, err := Decode(io.MultiReader(strings.NewReader(`{"traceEvents":["`),
 		strings.NewReader(strings.Repeat("x", maxValueBytes+1))), Options{})
 	require.ErrorIs(t, err, events.ErrTooLarge)
-	for _, text := range []string{`{"traceEvents":[`, trace(written("X", "cpu_op", "a", "1", ""))} {
+	for _, text := range []string{`{"traceEvents":[`, trace(op)} {
 		_, _, err = Decode(io.MultiReader(strings.NewReader(text), brokenReader{}), Options{})
 		require.ErrorIs(t, err, os.ErrClosed, text)
 	}
@@ -439,7 +440,7 @@ func TestDeepStacks(t *testing.T) {
 	assert.Positive(t, stats.Truncated)
 }
 
-var bounds = worst.Bounds{Inputs: worst.TorchTrace, PerByte: 48, Decode: func(data []byte, meter *size.Meter) (
+var bounds = worst.Bounds{Inputs: worst.TraceEvents, PerByte: 48, Decode: func(data []byte, meter *size.Meter) (
 	pprofile.Profiles, error) {
 	options := guess
 	options.Meter = meter
@@ -530,5 +531,8 @@ func FuzzDecode(f *testing.F) {
 		written("B", "cpu_op", "a", "1", ""), written("E", "", "", "4", ""),
 		written("i", "cpu_instant_event", "[memory]", "2",
 			`,"args":{"Bytes":-5,"Device Type":1,"Call stack":"a.py(1): f;"}`),
-		written("X", "kernel", "k", "3", `,"dur":1,"args":{"correlation":1}`)))
+		written("X", "kernel", "k", "3", `,"dur":1,"args":{"correlation":1}`)), "["+profileEvent+","+chunkEvent(9, "1", "2", "")+"]",
+		`[{"ph":"B","name":"a","pid":1,"tid":"x","ts":1.5},{"ph":"E","pid":1,"tid":"x","ts":"4"},`+
+			`{"ph":"X","name":"b","ts":2,"dur":1,"args":{"detail":"c"}},{"ph":"M","name":"thread_name","args":{"name":"t"}}]`,
+		`{"beginningOfTime":1684828020000000,"otherData":{"profile_start_ts":1677666095162},"traceEvents":[{"ph":"X","ts":1}]}`)
 }
