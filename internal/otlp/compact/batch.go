@@ -62,13 +62,12 @@ type Batch struct {
 	stats   Stats
 	// isUnsized reports that nobody needs the size of parts, so that those of resources and scopes are not computed.
 	isUnsized bool
-	// measuredLens are the entries of each table that approximateBytes has.
-	measuredLens     [numTables]int
+	// measured are the entries of each table, and measuredProfiles the profiles, that approximateBytes has.
+	measured         dictionary.Mark
+	measuredProfiles int
 	approximateBytes int
 
-	// Scratch of Parts: the dictionary of a part, and the splitter.
-	subset   subset
-	splitter splitter
+	subset subset // the dictionary of a part
 }
 
 // Header has a profile's own fields. Its indices refer to the same dictionary as those of the profile's samples.
@@ -121,7 +120,7 @@ func (b *Batch) Reset(options Options) {
 	b.samples.Reset(0)
 	b.values, b.timestamps = b.values[:0], b.timestamps[:0]
 	b.TakeStats()
-	b.measuredLens, b.approximateBytes = [numTables]int{}, 0
+	b.measured, b.measuredProfiles, b.approximateBytes = dictionary.Mark{}, 0, 0
 	b.grown = dictionary.Sizes{}
 	if b.messages > 1 {
 		b.grown = b.dict.Sizes()

@@ -19,9 +19,8 @@
 //	part.go        inOrder, arrange, write
 //	subset.go      the entries that a part needs, and their indices (order.go)
 //	size.go        encoded sizes, and the estimate for the batch while it grows
-//	split.go       assigns samples to parts
-//
-// Where the limit is not the encoded size, callers cut pieces instead (piece.go), and write each by Batch.Part.
+//	split.go       cuts a batch into pieces of a bounded encoded size
+//	piece.go       cuts a piece; callers whose limit is another than the encoded size cut pieces themselves
 //
 // It is pure: no clock, no goroutines, no configuration, no logging.
 package compact

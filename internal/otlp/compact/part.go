@@ -74,8 +74,8 @@ func (b *Batch) Parts() iter.Seq[Part] {
 			yield(part)
 			return
 		}
-		for _, ranges := range b.split(all, size) {
-			if !yield(b.Part(Piece{ranges})) {
+		for _, piece := range b.split(Piece{all}, size) {
+			if !yield(b.Part(piece)) {
 				return
 			}
 		}
@@ -135,35 +135,18 @@ func (b *Batch) Whole() pprofile.Profiles {
 	return pprofile.NewProfiles()
 }
 
-// references calls visit for each entry that entry i of t refers to.
-func (b *Batch) references(t table, i int32, visit func(table, int32)) {
-	switch t {
-	case tableScope:
-		visit(tableResource, b.scopes.items[i].resource)
-	case tableProfile:
-		p := &b.profiles[i]
-		visit(tableScope, p.scope)
-		visit(dictionary.SetTable, int32(p.Attributes))
-		for _, t := range [...]ValueType{p.SampleType, p.PeriodType} {
-			visit(dictionary.StringTable, int32(t.Type))
-			visit(dictionary.StringTable, int32(t.Unit))
-		}
-	default:
-		b.dict.References(t, i, visit)
-	}
-}
-
 // arrange makes b.subset the dictionary of the ranges.
 func (b *Batch) arrange(ranges []sampleRange) {
 	s := &b.subset
 	s.reset(&b.dict)
 	sets, links := s.tables[dictionary.SetTable].uses, s.tables[dictionary.LinkTable].uses
 	for _, r := range ranges {
-		b.references(tableProfile, r.profile, func(t table, i int32) {
-			if t < dictionary.NumTables {
-				s.use(t, i)
-			}
-		})
+		p := &b.profiles[r.profile]
+		sets[p.Attributes]++
+		for _, t := range [...]ValueType{p.SampleType, p.PeriodType} {
+			s.use(dictionary.StringTable, int32(t.Type))
+			s.use(dictionary.StringTable, int32(t.Unit))
+		}
 		samples := b.samples.Entries[r.from:r.to]
 		for i := range samples {
 			s.use(dictionary.StackTable, int32(samples[i].Stack))

@@ -91,6 +91,7 @@ func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL
 		clean.MoveTo(r.template.Resource().Attributes())
 		if !b.isUnsized {
 			r.bytes = headerBound(sizer.ResourceProfilesSize(r.template), r.template.Resource().Attributes())
+			b.approximateBytes += maxPrefix + r.bytes
 		}
 	}
 	return at
@@ -129,6 +130,7 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 		s := scope{resource: resource, template: template}
 		if !b.isUnsized {
 			s.bytes = headerBound(sizer.ScopeProfilesSize(template), template.Scope().Attributes())
+			b.approximateBytes += maxPrefix + s.bytes
 		}
 		b.scopes.items[at] = s
 	}

@@ -101,43 +101,19 @@ func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, w *dictionary
 // maxPrefix bounds the tag and length of a message of less than 256 MB.
 const maxPrefix = 1 + 4
 
-func (b *Batch) lens() (lens [numTables]int) {
-	dict := b.dict.Lens()
-	copy(lens[:], dict[:])
-	lens[tableResource], lens[tableScope], lens[tableProfile] = len(b.resources.items), len(b.scopes.items),
-		len(b.profiles)
-	return lens
-}
-
-// entryLen is the encoded size of an entry; that of a profile is without its samples and payload.
-func (b *Batch) entryLen(t table, i int32, w *dictionary.Writer) int {
-	switch t {
-	case dictionary.SetTable:
-		return 0
-	case tableResource:
-		return maxPrefix + b.resources.items[i].bytes
-	case tableScope:
-		return maxPrefix + b.scopes.items[i].bytes
-	case tableProfile:
-		return maxPrefix + b.profiles[i].headerLen(w)
-	default:
-		return dictionary.FieldLen(w.EntryLen(t, i))
-	}
-}
-
 // measureNew adds what was added since the last call to the estimate of the batch's size: with the indices of the
 // dictionary, since the final order is not known yet, and entries that nothing refers to.
 func (b *Batch) measureNew() {
 	unordered := dictionary.Writer{Dict: &b.dict}
-	for t, n := range b.lens() {
-		for ; b.measuredLens[t] < n; b.measuredLens[t]++ {
-			i := int32(b.measuredLens[t])
-			b.approximateBytes += b.entryLen(table(t), i, &unordered)
-			if table(t) == tableProfile {
-				all := b.allOf(i)
-				b.approximateBytes += b.rangeLen(&all, &unordered)
-			}
+	for t, n := range b.dict.Lens() {
+		for ; b.measured[t] < n && table(t) != dictionary.SetTable; b.measured[t]++ {
+			b.approximateBytes += dictionary.FieldLen(unordered.EntryLen(table(t), int32(b.measured[t])))
 		}
+	}
+	for ; b.measuredProfiles < len(b.profiles); b.measuredProfiles++ {
+		all := b.allOf(int32(b.measuredProfiles))
+		b.approximateBytes += maxPrefix + b.profiles[b.measuredProfiles].headerLen(&unordered) +
+			b.rangeLen(&all, &unordered)
 	}
 }
 

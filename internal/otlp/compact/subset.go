@@ -23,15 +23,7 @@ type subset struct {
 	locationKeys, otherKeys []locationKey
 }
 
-// table is a table of the dictionary, or one of these lists of what surrounds samples.
 type table = dictionary.TableID
-
-const (
-	tableResource = dictionary.NumTables + iota
-	tableScope
-	tableProfile
-	numTables
-)
 
 // reset makes s an empty subset of dict.
 func (s *subset) reset(dict *dictionary.Dictionary) {
