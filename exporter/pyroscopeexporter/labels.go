@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 type label struct{ name, value string }
@@ -161,8 +162,12 @@ func (l *labeler) labels(resource *resourceLabels, profileName string, ofProfile
 
 func isEmpty(v pcommon.Value) bool {
 	switch v.Type() {
-	case pcommon.ValueTypeEmpty, pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
-		return stringBytes(v) == 0
+	case pcommon.ValueTypeEmpty:
+		return true
+	case pcommon.ValueTypeStr:
+		return v.Str() == ""
+	case pcommon.ValueTypeBytes:
+		return v.Bytes().Len() == 0
 	default:
 		return false
 	}
@@ -170,29 +175,8 @@ func isEmpty(v pcommon.Value) bool {
 
 // labelValue returns a value as the value of a label, or an empty string if the budget does not allow it.
 func labelValue(v pcommon.Value, b *budget) string {
-	if v.Type() != pcommon.ValueTypeStr && !b.allow(stringBytes(v)) {
+	if v.Type() != pcommon.ValueTypeStr && !b.allow(size.OfValue(v)) {
 		return ""
 	}
 	return kind.LabelValue(v.AsString())
-}
-
-// stringBytes returns the size of the strings in a value. Those of several values can be the same entry of the string
-// table.
-func stringBytes(v pcommon.Value) (n int) {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		n = len(v.Str())
-	case pcommon.ValueTypeBytes:
-		n = v.Bytes().Len()
-	case pcommon.ValueTypeSlice:
-		for _, element := range v.Slice().All() {
-			n += stringBytes(element)
-		}
-	case pcommon.ValueTypeMap:
-		for key, element := range v.Map().All() {
-			n += len(key) + stringBytes(element)
-		}
-	default:
-	}
-	return n
 }

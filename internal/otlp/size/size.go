@@ -66,7 +66,7 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	n := messages.Mapping.StructBytes*d.MappingTable().Len() + messages.Function.StructBytes*d.FunctionTable().Len() +
 		messages.Link.StructBytes*d.LinkTable().Len() + messages.Stack.StructBytes*d.StackTable().Len()
 	for _, a := range d.AttributeTable().All() {
-		n += messages.Attribute.StructBytes + ofValue(a.Value())
+		n += messages.Attribute.StructBytes + OfValue(a.Value())
 	}
 	for _, s := range d.StringTable().All() {
 		n += stringBytes + len(s)
@@ -78,9 +78,9 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 		n += indexBytes * s.LocationIndices().Len()
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
-		n += messages.ResourceBytes + ofMap(rp.Resource().Attributes())
+		n += messages.ResourceBytes + OfMap(rp.Resource().Attributes())
 		for _, sp := range rp.ScopeProfiles().All() {
-			n += messages.ScopeBytes + ofMap(sp.Scope().Attributes())
+			n += messages.ScopeBytes + OfMap(sp.Scope().Attributes())
 		}
 	}
 	for p := range otlp.Profiles(pd) {
@@ -93,14 +93,16 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	return n
 }
 
-func ofMap(m pcommon.Map) (memoryBytes int) {
+// OfMap estimates the memory of attributes.
+func OfMap(m pcommon.Map) (memoryBytes int) {
 	for key, value := range m.All() {
-		memoryBytes += messages.KeyValue.StructBytes + len(key) + ofValue(value)
+		memoryBytes += messages.KeyValue.StructBytes + len(key) + OfValue(value)
 	}
 	return memoryBytes
 }
 
-func ofValue(v pcommon.Value) (memoryBytes int) {
+// OfValue estimates the memory of a value. A string that several values share counts for each.
+func OfValue(v pcommon.Value) (memoryBytes int) {
 	memoryBytes = messages.AnyValue.StructBytes
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
@@ -108,10 +110,10 @@ func ofValue(v pcommon.Value) (memoryBytes int) {
 	case pcommon.ValueTypeBytes:
 		memoryBytes += v.Bytes().Len()
 	case pcommon.ValueTypeMap:
-		memoryBytes += ofMap(v.Map())
+		memoryBytes += OfMap(v.Map())
 	case pcommon.ValueTypeSlice:
 		for _, element := range v.Slice().All() {
-			memoryBytes += ofValue(element)
+			memoryBytes += OfValue(element)
 		}
 	default:
 	}

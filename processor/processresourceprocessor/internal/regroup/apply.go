@@ -67,7 +67,7 @@ func (r *Regrouper) changeSample(s pprofile.Sample, t int32) {
 	gained := r.gained(t)
 	for i := range gained {
 		l := &gained[i]
-		if tuple[l.role] == none && !r.hasKey(indices, l.role) {
+		if tuple[l.role] == none && !r.hasKey(indices, int(l.role)) {
 			list = append(list, r.newIndex(l))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 type decision struct {
@@ -42,9 +43,9 @@ type resourceGroup struct {
 }
 
 // A message may become larger by a constant, and for each sample by a little: its resources are written for each
-// service. With resources of 1 kB the constant is enough for 4000 services.
+// service. With resources that take 2 kB of memory the constant is enough for 4000 services.
 const (
-	copiedConstant = 4 << 20
+	copiedConstant = 8 << 20
 	copiedFactor   = 64 // bytes for each sample
 )
 
@@ -159,16 +160,16 @@ func (r *Regrouper) stripOf(tuple []int32, p *Process) (strip uint64) {
 
 func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *base, tuple []int32, strip uint64,
 	id *Identity, group Group) int32 {
-	size := base.bytes + len(id.Key)
+	bytes := base.bytes + len(id.Key)
 	if id.ServiceName != base.serviceName {
-		size += len(id.ServiceName)
+		bytes += len(id.ServiceName)
 	}
 	for role, a := range tuple {
 		if strip&(1<<role) != 0 {
-			size += valueBytes(attributes.At(int(a)).Value()) + len(r.keys[role])
+			bytes += size.OfValue(attributes.At(int(a)).Value()) + len(r.keys[role])
 		}
 	}
-	if size > r.budget {
+	if bytes > r.budget {
 		return overCopies
 	}
 	set := pcommon.NewMap()
@@ -191,7 +192,7 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 		set.PutStr(a.Key, a.Value)
 	}
 	r.content = dictionary.AppendMap(append(r.content[:0], base.hash[:]...), set)
-	r.budget -= size // even if Admit refuses it, since it was read
+	r.budget -= bytes // even if Admit refuses it, since it was read
 	if !group.Admit(sha256.Sum256(r.content)) {
 		return overResources
 	}
@@ -207,9 +208,9 @@ func (b *base) measure(r *Regrouper) bool {
 	}
 	b.isKnown, b.content = true, none
 	attributes := b.rp.Resource().Attributes()
-	b.bytes = mapBytes(attributes) + len(b.rp.SchemaUrl())
+	b.bytes = size.OfMap(attributes) + len(b.rp.SchemaUrl())
 	for _, sp := range b.rp.ScopeProfiles().All() {
-		b.bytes += mapBytes(sp.Scope().Attributes()) + len(sp.Scope().Name()) + len(sp.Scope().Version()) +
+		b.bytes += size.OfMap(sp.Scope().Attributes()) + len(sp.Scope().Name()) + len(sp.Scope().Version()) +
 			len(sp.SchemaUrl())
 		for _, p := range sp.Profiles().All() {
 			b.bytes += 4 * p.AttributeIndices().Len()
@@ -279,32 +280,4 @@ func (g *resourceGroup) writeTo(to pcommon.Map) {
 
 func isEmpty(v pcommon.Value) bool {
 	return v.Type() == pcommon.ValueTypeEmpty || v.Type() == pcommon.ValueTypeStr && v.Str() == ""
-}
-
-// mapBytes estimates the size of a map on the wire.
-func mapBytes(m pcommon.Map) int {
-	n := 0
-	for key, value := range m.All() {
-		n += len(key) + valueBytes(value)
-	}
-	return n
-}
-
-func valueBytes(v pcommon.Value) int {
-	const overhead = 8
-	n := overhead
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		n += len(v.Str())
-	case pcommon.ValueTypeBytes:
-		n += v.Bytes().Len()
-	case pcommon.ValueTypeMap:
-		n += mapBytes(v.Map())
-	case pcommon.ValueTypeSlice:
-		for _, value := range v.Slice().All() {
-			n += valueBytes(value)
-		}
-	default:
-	}
-	return n
 }

@@ -11,27 +11,20 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // lowering lists attributes that move the other way: from the resource of a process to its samples.
 type lowering struct {
 	// added are attributes to be appended to the dictionary.
-	added []addedAttribute
+	added []content
 	// lowered are, by resource, the attributes that its samples get.
 	lowered map[int32][]loweredAttribute
 }
 
-// addedAttribute is an attribute that the dictionary does not have yet.
-type addedAttribute struct {
-	role  int
-	value pcommon.Value
-}
-
 // loweredAttribute is an attribute that samples get unless they have one with the same role.
 type loweredAttribute struct {
-	role    int
-	content content
-	value   pcommon.Value
+	content
 	// attribute is its index, none while the dictionary does not have it.
 	attribute int32
 }
@@ -50,10 +43,8 @@ func (r *Regrouper) lowerFrom(base *base) {
 		if !ok || !isUsable(role, value) {
 			continue
 		}
-		key := contentOf(int8(role), value, 0)
-		l := loweredAttribute{role: role, content: key, value: pcommon.NewValueEmpty(), attribute: none}
-		value.CopyTo(l.value) // the resource will lose its own
-		if a, ok := r.canonical[key]; ok {
+		l := loweredAttribute{content: content{role: int8(role), value: dictionary.ValueOf(value)}, attribute: none}
+		if a, ok := r.canonical[l.content]; ok {
 			l.attribute = a
 		}
 		if r.lowered == nil {
@@ -79,7 +70,7 @@ func (r *Regrouper) newIndex(l *loweredAttribute) int32 {
 		if !ok {
 			a = int32(len(r.roleOf) + len(r.added))
 			r.canonical[l.content] = a
-			r.added = append(r.added, addedAttribute{role: l.role, value: l.value})
+			r.added = append(r.added, l.content)
 		}
 		l.attribute = a
 	}

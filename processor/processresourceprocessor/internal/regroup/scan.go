@@ -4,7 +4,6 @@
 package regroup
 
 import (
-	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -39,13 +38,11 @@ type scan struct {
 	resources []Resource
 }
 
-// content identifies attributes that have a role. Values that are not strings are numbers.
+// content identifies attributes that have a role.
 type content struct {
-	role   int8
-	kind   pcommon.ValueType
-	unit   int32
-	str    string
-	number uint64
+	role  int8
+	unit  int32
+	value dictionary.Value
 }
 
 // read returns the resources of a message with the processes of each.
@@ -93,7 +90,7 @@ func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 		if role == none {
 			continue
 		}
-		key := contentOf(role, entry.Value(), entry.UnitStrindex())
+		key := content{role, entry.UnitStrindex(), dictionary.ValueOf(entry.Value())}
 		first, ok := r.canonical[key]
 		if !ok {
 			first = int32(a)
@@ -131,24 +128,6 @@ func isUsable(role int, value pcommon.Value) bool {
 	default:
 		return kind == pcommon.ValueTypeInt || kind == pcommon.ValueTypeBool || kind == pcommon.ValueTypeDouble
 	}
-}
-
-func contentOf(role int8, value pcommon.Value, unit int32) content {
-	c := content{role: role, kind: value.Type(), unit: unit}
-	switch c.kind {
-	case pcommon.ValueTypeStr:
-		c.str = value.Str()
-	case pcommon.ValueTypeInt:
-		c.number = uint64(value.Int())
-	case pcommon.ValueTypeDouble:
-		c.number = math.Float64bits(value.Double())
-	case pcommon.ValueTypeBool:
-		if value.Bool() {
-			c.number = 1
-		}
-	default:
-	}
-	return c
 }
 
 func (r *Regrouper) readSamples(resource int32, samples pprofile.SampleSlice) {
