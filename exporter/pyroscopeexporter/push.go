@@ -229,8 +229,7 @@ func (p *pusher) send(
 	done = map[position]bool{}
 	s := source{view: v, resource: -1}
 	for _, payload := range payloads {
-		profiles := v.pd.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex).Profiles()
-		t := s.tally(profiles, payload.ProfileIndices)
+		t := s.tally(&payload)
 		if payload.Samples == 0 {
 			p.report.Sent(t.samples)
 		} else if p.isStopped {

@@ -40,7 +40,14 @@ type view struct {
 	uses      []attributeUse   // by attribute
 	names     map[int32]string // of labels, by the strings of their keys
 	typeNames map[int32]typeName
-	taken     []string // scratch: the names of the current sample's labels
+	// tallies has the samples of each profile. changesSamples reports that one of them cannot be written as it is, with
+	// all its attributes.
+	tallies        map[position]tally
+	changesSamples bool
+
+	// Scratch: the names of the current sample's labels, and its attributes.
+	taken []string
+	kept  []int32
 }
 
 type typeName struct {
@@ -49,16 +56,24 @@ type typeName struct {
 }
 
 func newView(pd pprofile.Profiles, cfg *Config) *view {
-	return &view{pd: pd, cfg: cfg, maxLabels: cfg.maxSampleLabels(),
+	v := &view{pd: pd, cfg: cfg, maxLabels: cfg.maxSampleLabels(),
 		uses: make([]attributeUse, pd.Dictionary().AttributeTable().Len()), names: map[int32]string{},
-		typeNames: map[int32]typeName{}}
+		typeNames: map[int32]typeName{}, tallies: map[position]tally{}}
+	for r, rp := range pd.ResourceProfiles().All() {
+		for s, sp := range rp.ScopeProfiles().All() {
+			for p, profile := range sp.Profiles().All() {
+				v.tallies[position{r, s, p}] = v.tallyOf(profile)
+			}
+		}
+	}
+	return v
 }
 
 // encode returns the message as pprofs.
 func (v *view) encode() ([]encode.Payload, encode.Stats, error) {
 	e := encode.View{TypeName: v.typeName, Label: v.label, WithoutTraces: !v.cfg.Labels.TraceID,
 		CountsOfCPU: v.countsOfCPU}
-	if v.changesSamples() {
+	if v.changesSamples {
 		e.Sample = v.sample
 	}
 	return e.Encode(v.pd)
@@ -142,24 +157,6 @@ func (v *view) isTaken(name string, link int32) bool {
 	return slices.Contains(v.taken, name) || link != 0 && kind.IsLink(name)
 }
 
-// changesSamples reports whether a sample cannot be written as it is, with all its attributes.
-func (v *view) changesSamples() bool {
-	var kept []int32
-	for profile := range otlp.Profiles(v.pd) {
-		for _, sample := range profile.Samples().All() {
-			if sumOf(sample) < 0 || sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 {
-				return true
-			}
-			if n := sample.AttributeIndices().Len(); n > 0 {
-				if kept, _, _ = v.keep(kept[:0], sample); len(kept) < n {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 func (v *view) sample(attributes []int32, sample pprofile.Sample) encode.ViewedSample {
 	value := sumOf(sample)
 	if sample.Values().Len() == 0 {
@@ -228,28 +225,40 @@ func (v *view) countsOfCPU(profiles pprofile.ProfilesSlice) (counts []int) {
 	return counts
 }
 
-// tally counts the samples of the profiles of a series.
+// tally counts samples of one or more profiles.
 type tally struct {
 	samples, negative int
 	// labels is the largest number of labels of a sample, droppedLabels how many all samples together lose.
 	labels, droppedLabels int
 }
 
-func (v *view) tally(profiles pprofile.ProfilesSlice, indices []int) (t tally) {
-	var kept []int32
-	for _, i := range indices {
-		for _, sample := range profiles.At(i).Samples().All() {
+func (v *view) tallyOf(profile pprofile.Profile) (t tally) {
+	for _, sample := range profile.Samples().All() {
+		attributes := sample.AttributeIndices().Len()
+		if sumOf(sample) < 0 {
+			t.negative++
+		} else {
 			t.samples++
-			if sumOf(sample) < 0 {
-				t.samples--
-				t.negative++
-			}
-			if sample.AttributeIndices().Len() > 0 {
-				var labels, dropped int
-				kept, labels, dropped = v.keep(kept[:0], sample)
-				t.labels, t.droppedLabels = max(t.labels, labels), t.droppedLabels+dropped
-			}
 		}
+		if attributes > 0 {
+			var labels, dropped int
+			v.kept, labels, dropped = v.keep(v.kept[:0], sample)
+			t.labels, t.droppedLabels = max(t.labels, labels), t.droppedLabels+dropped
+		}
+		v.changesSamples = v.changesSamples || t.negative > 0 || sample.TimestampsUnixNano().Len() > 0 ||
+			sample.LinkIndex() != 0 || attributes > 0 && len(v.kept) < attributes
+	}
+	return t
+}
+
+// tally counts the samples of a pprof.
+func (v *view) tally(payload *encode.Payload) (t tally) {
+	for _, i := range payload.ProfileIndices {
+		of := v.tallies[position{payload.ResourceIndex, payload.ScopeIndex, i}]
+		t.samples += of.samples
+		t.negative += of.negative
+		t.labels = max(t.labels, of.labels)
+		t.droppedLabels += of.droppedLabels
 	}
 	return t
 }

@@ -409,7 +409,7 @@ func TestPprofsAddUp(t *testing.T) {
 			require.NoError(t, err)
 			s := pyroscopetest.New(t)
 			e := newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = math.MaxInt32 })
-			require.Equal(t, isChanged, newView(pd, e.cfg).changesSamples())
+			require.Equal(t, isChanged, newView(pd, e.cfg).changesSamples)
 			require.NoError(t, e.push(t.Context(), pd))
 			got := map[string]int64{}
 			for _, one := range s.Series() {
