@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
@@ -30,6 +31,8 @@ type legacyReader struct {
 	schema *messages.Layout
 	dict   *dictionary.Dictionary
 	stats  *Stats
+	// cleaner repairs the values of attributes.
+	cleaner compact.Importer
 	// shared are the tables of the message, in 1.6 and 1.7.
 	shared legacyTables
 
@@ -121,6 +124,8 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 	if r.isMalformed {
 		return pprofile.Profiles{}, errMalformed
 	}
+	stats.Repaired[RepairDepth] += r.cleaner.Repairs[compact.RepairAttributeDepth]
+	stats.Repaired[RepairInvalidUTF8] += r.cleaner.Repairs[compact.RepairInvalidUTF8]
 	profiles.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool { return rp.ScopeProfiles().Len() == 0 })
 	if r.dict.StringBytes()*2 < len(data) {
 		r.dict.DetachStrings()

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
+	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -323,21 +324,25 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) dictionary.Attribu
 	})
 }
 
-// keyValue reads a KeyValue of common.proto.
+// keyValue reads a KeyValue of common.proto, as pdata reads an attribute of a resource. The key is empty if it cannot be
+// read.
 func (r *legacyReader) keyValue(data []byte) (key string, value dictionary.Value) {
-	messages.KeyValue.Each(data, func(known *messages.Field, f *wire.Reader) {
-		switch known.Name {
-		case "key":
-			key = r.validString(f.Content)
-		case "value":
-			raw, ok := r.anyValue(f.Content, 0)
-			v := pcommon.NewValueEmpty()
-			if ok && v.FromRaw(raw) == nil {
-				value = dictionary.ValueOf(v)
-			}
+	request := appendBytesField(nil, 1, appendBytesField(nil, 1, appendBytesField(nil, 1, data)))
+	if _, err := pdatasize.Profiles(request); err != nil {
+		r.stats.Repaired[RepairDepth]++
+		return "", dictionary.Value{}
+	}
+	profiles, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(request)
+	if err != nil {
+		r.isMalformed = true
+		return "", dictionary.Value{}
+	}
+	for name, v := range profiles.ResourceProfiles().At(0).Resource().Attributes().All() {
+		if clean, ok := r.cleaner.CleanValue(v); ok {
+			return r.cleaner.CleanString(name), dictionary.ValueOf(clean)
 		}
-	})
-	return key, value
+	}
+	return "", dictionary.Value{}
 }
 
 func (r *legacyReader) validString(content []byte) string {
@@ -346,71 +351,6 @@ func (r *legacyReader) validString(content []byte) string {
 		return strings.ToValidUTF8(string(content), "\uFFFD")
 	}
 	return string(content)
-}
-
-// maxValueDepth bounds how deep arrays and maps are nested in an attribute's value.
-const maxValueDepth = 32
-
-// anyValue reads an AnyValue into a form that pcommon.Value.FromRaw accepts. ok is false for one that is nested too
-// deeply.
-func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
-	if depth == maxValueDepth {
-		r.stats.Repaired[RepairDepth]++
-		return nil, false
-	}
-	ok = true
-	messages.AnyValue.Each(data, func(known *messages.Field, f *wire.Reader) {
-		switch known.Name {
-		case "string_value":
-			value = r.validString(f.Content)
-		case "bool_value":
-			value = f.Value != 0
-		case "int_value":
-			value = int64(f.Value)
-		case "double_value":
-			value = math.Float64frombits(f.Value)
-		case "bytes_value":
-			value = f.Content
-		case "array_value":
-			values := []any{}
-			for content := range wire.Messages(f.Content, 1) {
-				var element any
-				if element, ok = r.anyValue(content, depth+1); !ok {
-					break
-				}
-				values = append(values, element)
-			}
-			value = values
-		case "kvlist_value":
-			value, ok = r.valueMap(f.Content, depth)
-		}
-	})
-	return value, ok
-}
-
-// valueMap reads the entries of a map. Of several entries of one key, the first is used.
-func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any, ok bool) {
-	entries, ok = map[string]any{}, true
-	for entry := range wire.Messages(data, 1) {
-		var key string
-		var content []byte
-		messages.KeyValue.Each(entry, func(known *messages.Field, f *wire.Reader) {
-			switch known.Name {
-			case "key":
-				key = r.validString(f.Content)
-			case "value":
-				content = f.Content
-			}
-		})
-		if _, seen := entries[key]; seen {
-			r.stats.Repaired[RepairAttributeKey]++
-			continue
-		}
-		if entries[key], ok = r.anyValue(content, depth+1); !ok {
-			break
-		}
-	}
-	return entries, ok
 }
 
 // attributeSet collects the attributes of one entry, each key once.
