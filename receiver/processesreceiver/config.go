@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/hotspot"
 )
 
 // Config configures the receiver.
@@ -52,17 +53,8 @@ type GoConfig struct {
 
 // JavaConfig configures the recordings of JVMs.
 type JavaConfig struct {
-	Enabled bool `mapstructure:"enabled"`
-	// CPUPeriod is the time from one sample of a running thread to the next.
-	CPUPeriod time.Duration `mapstructure:"cpu_period"`
-	// AllocationsPerSecond bounds the samples of allocations.
-	AllocationsPerSecond int `mapstructure:"allocations_per_second"`
-	// WaitThreshold is the shortest wait for a lock, a file or a socket that is recorded.
-	WaitThreshold time.Duration `mapstructure:"wait_threshold"`
-	// LiveObjects has some of the objects watched that still exist.
-	LiveObjects bool `mapstructure:"live_objects"`
-	// MaxRecordingBytes bounds the recording in a JVM's /tmp, and its reading.
-	MaxRecordingBytes int64 `mapstructure:"max_recording_bytes"`
+	Enabled          bool `mapstructure:"enabled"`
+	hotspot.Settings `mapstructure:",squash"`
 	// Timeout bounds each exchange with a JVM.
 	Timeout time.Duration `mapstructure:"timeout"`
 }
@@ -100,8 +92,9 @@ func createDefaultConfig() component.Config {
 		Timeout:      30 * time.Second,
 		Go:           GoConfig{Enabled: true, Profiles: slices.Clone(goProfiles), MaxBuckets: 65536},
 		Java: JavaConfig{
-			Enabled: true, CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
-			LiveObjects: true, MaxRecordingBytes: 32 << 20, Timeout: 10 * time.Second,
+			Enabled: true, Timeout: 10 * time.Second,
+			Settings: hotspot.Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 150,
+				WaitThreshold: 10 * time.Millisecond, LiveObjects: true, MaxRecordingBytes: 32 << 20},
 		},
 	}
 }
@@ -117,11 +110,9 @@ func (c *Config) Validate() error {
 	for key, matches := range map[string][]Match{"include": c.Include, "exclude": c.Exclude} {
 		faults.Require(len(matches) <= maxMatches,
 			"`%s` must have at most %d entries, found %d", key, maxMatches, len(matches))
-		for i := range matches {
-			_, err := compile(&matches[i])
-			faults.Require(err == nil, "`%s`: %v", key, err)
-			faults.Require(matches[i] != Match{}, "`%s` must not have an empty entry", key)
-		}
+		_, err := compile(matches)
+		faults.Require(err == nil, "`%s`: %v", key, err)
+		faults.Require(!slices.Contains(matches, Match{}), "`%s` must not have an empty entry", key)
 	}
 	faults.Require(len(c.Go.Profiles) > 0 || !c.Go.Enabled, "`go::profiles` must not be empty")
 	for _, name := range c.Go.Profiles {
@@ -133,53 +124,36 @@ func (c *Config) Validate() error {
 	return faults.Err()
 }
 
-// matcher is a compiled Match.
-type matcher struct{ name, commandLine, container *regexp.Regexp }
+// matcher has the expressions of a Match: of the name, the command line and the container. An empty one matches all.
+type matcher [3]*regexp.Regexp
 
-func compile(m *Match) (matcher, error) {
-	var compiled matcher
-	for _, part := range []struct {
-		expression string
-		to         **regexp.Regexp
-	}{{m.Name, &compiled.name}, {m.CommandLine, &compiled.commandLine}, {m.Container, &compiled.container}} {
-		if part.expression == "" {
-			continue
+func compile(list []Match) (matchers []matcher, err error) {
+	for _, m := range list {
+		var compiled matcher
+		for i, expression := range []string{m.Name, m.CommandLine, m.Container} {
+			if compiled[i], err = regexp.Compile(expression); err != nil {
+				return nil, err
+			}
 		}
-		var err error
-		if *part.to, err = regexp.Compile(part.expression); err != nil {
-			return compiled, err
-		}
+		matchers = append(matchers, compiled)
 	}
-	return compiled, nil
-}
-
-func (m *matcher) matches(name, commandLine, container string) bool {
-	is := func(expression *regexp.Regexp, s string) bool { return expression == nil || expression.MatchString(s) }
-	return is(m.name, name) && is(m.commandLine, commandLine) && is(m.container, container)
+	return matchers, nil
 }
 
 // filter selects processes.
 type filter struct{ include, exclude []matcher }
 
-// newFilter compiles what Validate has accepted.
-func newFilter(c *Config) (*filter, error) {
-	f := &filter{}
-	for _, list := range []struct {
-		from []Match
-		to   *[]matcher
-	}{{c.Include, &f.include}, {c.Exclude, &f.exclude}} {
-		for i := range list.from {
-			m, err := compile(&list.from[i])
-			if err != nil {
-				return nil, err
-			}
-			*list.to = append(*list.to, m)
-		}
+func newFilter(c *Config) (f filter, err error) {
+	if f.include, err = compile(c.Include); err != nil {
+		return f, err
 	}
-	return f, nil
+	f.exclude, err = compile(c.Exclude)
+	return f, err
 }
 
 func (f *filter) admits(name, commandLine, container string) bool {
-	matches := func(m matcher) bool { return m.matches(name, commandLine, container) }
+	matches := func(m matcher) bool {
+		return m[0].MatchString(name) && m[1].MatchString(commandLine) && m[2].MatchString(container)
+	}
 	return (len(f.include) == 0 || slices.ContainsFunc(f.include, matches)) && !slices.ContainsFunc(f.exclude, matches)
 }

@@ -94,10 +94,7 @@ func (s *javaSource) start(t *target.Target) error {
 		recording.Replace(before)
 	}
 	// It keeps two intervals, in case one is missed.
-	if err := recording.Start(t, &hotspot.Settings{
-		CPUPeriod: cfg.CPUPeriod, AllocationsPerSecond: cfg.AllocationsPerSecond, WaitThreshold: cfg.WaitThreshold,
-		LiveObjects: cfg.LiveObjects, MaxAge: 2 * s.r.cfg.Interval, MaxBytes: cfg.MaxRecordingBytes,
-	}); err != nil {
+	if err := recording.Start(t, &cfg.Settings, 2*s.r.cfg.Interval); err != nil {
 		return err
 	}
 	s.recording = recording

@@ -20,11 +20,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
@@ -37,7 +36,7 @@ type processes struct {
 	cfg     *Config
 	set     receiver.Settings
 	logger  *zap.Logger
-	filter  *filter
+	filter  filter
 	reader  *procfs.Reader
 	sink    *sink
 	metrics *metadata.TelemetryBuilder
@@ -61,8 +60,7 @@ type processes struct {
 	busy        sync.WaitGroup
 
 	stopBudget func() error
-	stop       context.CancelFunc
-	done       chan struct{}
+	worker     worker.Worker
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (component.Component, error) {
@@ -103,35 +101,20 @@ func (r *processes) Start(context.Context, component.Host) error {
 	if err := r.observe(); err != nil {
 		return errors.Join(err, r.stopBudget())
 	}
-	// The receiver runs longer than Start's context.
-	ctx, stop := context.WithCancel(context.Background())
-	r.stop, r.done = stop, make(chan struct{})
-	go func() {
-		defer close(r.done)
-		for {
-			began := time.Now()
-			r.scan(ctx)
-			if !await.Sleep(ctx, max(0, r.cfg.Interval-time.Since(began))) {
-				return
-			}
-		}
-	}()
+	r.worker.Start(func(stopping, _ context.Context) {
+		worker.Every(stopping, 0, r.cfg.Interval, func() { r.scan(stopping) })
+		r.busy.Wait()
+		r.closeAll()
+	})
 	return nil
 }
 
 // Shutdown ends all collections. Profiles that the pipeline has still arrive.
 func (r *processes) Shutdown(ctx context.Context) error {
-	if r.stop == nil {
+	if r.stopBudget == nil {
 		return nil
 	}
-	r.stop()
-	ctx, cancel := shutdown.Deadline(ctx)
-	defer cancel()
-	err := await.Return(ctx, func() {
-		<-r.done
-		r.busy.Wait()
-		r.closeAll()
-	})
+	err := r.worker.Shutdown(ctx)
 	r.metrics.Shutdown()
 	return errors.Join(err, r.stopBudget())
 }

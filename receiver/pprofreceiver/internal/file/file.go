@@ -28,8 +28,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/safestorage"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
 // Reader reads each file once: one after the other, the oldest first, so that no more than one file is in memory.

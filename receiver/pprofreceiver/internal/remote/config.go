@@ -10,7 +10,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // Config configures the scraping of one URL.

@@ -20,9 +20,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
 // Remote scrapes one URL.

@@ -26,7 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // loadInterval is the interval at which everything is scraped under load.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // Scraper finds targets and scrapes them.

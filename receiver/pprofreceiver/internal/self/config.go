@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // Config configures the profiling of the collector itself.

@@ -24,8 +24,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
 var errOverrun = ingest.Reject(ingest.Overrun, errors.New("the pipeline is behind"))

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // folderInterval is how often a folder is looked for that does not exist.

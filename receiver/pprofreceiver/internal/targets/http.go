@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // maxHTTPBytes is the largest list that a server may answer with: half a million targets.

@@ -26,16 +26,20 @@ const (
 
 // memory reads the memory of a process.
 type memory struct {
-	from    io.ReaderAt
-	windows map[uint64][]byte
-	// spare are the windows that were given up, for their memory.
-	spare [][]byte
-	left  int
+	from io.ReaderAt
+	// windows have places by their addresses: each takes that of another one.
+	windows [maxWindows]window
+	left    int
 }
 
-func newMemory(from io.ReaderAt) *memory {
-	return &memory{from: from, windows: map[uint64][]byte{}, left: maxReadBytes}
+// window is a part of the memory that begins at a multiple of its size.
+type window struct {
+	start  uint64
+	isRead bool
+	data   []byte
 }
+
+func newMemory(from io.ReaderAt) *memory { return &memory{from: from, left: maxReadBytes} }
 
 // bytes returns n bytes, which are valid until the next call.
 func (m *memory) bytes(address uint64, n int) ([]byte, error) {
@@ -43,31 +47,17 @@ func (m *memory) bytes(address uint64, n int) ([]byte, error) {
 	if end := address + uint64(n); end < address || end > start+windowBytes {
 		return m.read(address, n)
 	}
-	window, ok := m.windows[start]
-	if !ok {
-		window = m.newWindow()
-		if err := m.fill(window, start); err != nil {
-			m.spare = append(m.spare, window)
+	w := &m.windows[start/windowBytes%maxWindows]
+	if !w.isRead || w.start != start {
+		if w.data == nil {
+			w.data = make([]byte, windowBytes)
+		}
+		w.start = start
+		if w.isRead = m.fill(w.data, start) == nil; !w.isRead {
 			return m.read(address, n) // the window is not mapped, all of it
 		}
-		m.windows[start] = window
 	}
-	return window[address-start:][:n], nil
-}
-
-// newWindow returns the memory for a window, and releases all others if there are too many.
-func (m *memory) newWindow() (window []byte) {
-	if len(m.windows) >= maxWindows {
-		for _, window := range m.windows {
-			m.spare = append(m.spare, window)
-		}
-		clear(m.windows)
-	}
-	if n := len(m.spare); n > 0 {
-		window, m.spare = m.spare[n-1], m.spare[:n-1]
-		return window
-	}
-	return make([]byte, windowBytes)
+	return w.data[address-start:][:n], nil
 }
 
 // read reads n bytes as they are now.

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
 	"time"
 
@@ -57,19 +59,40 @@ func (s *session) execute(command string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = unix.Close(socket) }()
-	connection, err := s.connect(socket)
-	if err != nil {
-		return "", err
+	answer, err := s.exchange(socket, []byte("1\x00jcmd\x00"+command+"\x00\x00\x00"))
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return "", fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	defer func() { _ = unix.Close(connection) }()
-	if err := s.send(connection, []byte("1\x00jcmd\x00"+command+"\x00\x00\x00")); err != nil {
-		return "", err
-	}
-	answer, err := s.receive(connection)
 	if err != nil {
 		return "", err
 	}
 	return parseAnswer(answer)
+}
+
+// exchange sends a request to a socket that is open as a path: whatever takes its name meanwhile is not connected to.
+// It reads the answer up to the end, which the JVM makes when the command is done.
+func (s *session) exchange(socket int, request []byte) ([]byte, error) {
+	dialer := net.Dialer{Deadline: s.deadline} // it connects in this thread
+	connection, err := dialer.Dial("unix", fmt.Sprintf("/proc/self/fd/%d", socket))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the JVM: %w", err)
+	}
+	defer func() { _ = connection.Close() }()
+	if err := connection.SetDeadline(s.deadline); err != nil {
+		return nil, err
+	}
+	if _, err := connection.Write(request); err != nil {
+		return nil, fmt.Errorf("send a command to the JVM: %w", err)
+	}
+	answer, err := io.ReadAll(io.LimitReader(connection, maxAnswerBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the JVM's answer: %w", err)
+	}
+	if len(answer) > maxAnswerBytes {
+		return nil, fmt.Errorf("an answer of more than %d bytes: %w", maxAnswerBytes, ErrMalformed)
+	}
+	return answer, nil
 }
 
 // parseAnswer returns the text of an answer. A command that fails has another number than 0.
@@ -144,75 +167,4 @@ func (s *session) create(name string) (int, error) {
 		err = fmt.Errorf("write to the JVM's /tmp: mount a writable /tmp with free space: %w: %w", ErrNoRecorder, err)
 	}
 	return fd, err
-}
-
-// connect connects to a socket that is open as a path: whatever takes its name meanwhile is not connected to.
-func (s *session) connect(socket int) (int, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	if err = s.limit(fd); err == nil {
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d", socket)})
-	}
-	if err != nil {
-		_ = unix.Close(fd)
-		return -1, s.timed(fmt.Errorf("connect to the JVM: %w", err))
-	}
-	return fd, nil
-}
-
-// limit sets the time that is left for the next calls.
-func (s *session) limit(fd int) error {
-	left := time.Until(s.deadline)
-	if left <= 0 {
-		return ErrNoAnswer
-	}
-	wait := unix.NsecToTimeval(left.Nanoseconds() + 1000)
-	return errors.Join(
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait),
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait))
-}
-
-// timed returns ErrNoAnswer for a call that ended with the time.
-func (s *session) timed(err error) error {
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINPROGRESS) {
-		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
-	}
-	return err
-}
-
-func (s *session) send(fd int, request []byte) error {
-	for len(request) > 0 {
-		n, err := unix.SendmsgN(fd, request, nil, nil, unix.MSG_NOSIGNAL)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return s.timed(fmt.Errorf("send a command to the JVM: %w", err))
-		}
-		request = request[n:]
-	}
-	return nil
-}
-
-// receive reads up to the end, which the JVM makes when the command is done.
-func (s *session) receive(fd int) (answer []byte, err error) {
-	buffer := make([]byte, 4<<10)
-	for len(answer) <= maxAnswerBytes {
-		if err := s.limit(fd); err != nil {
-			return nil, err
-		}
-		n, err := unix.Read(fd, buffer)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return nil, s.timed(fmt.Errorf("read the JVM's answer: %w", err))
-		case n == 0:
-			return answer, nil
-		default:
-			answer = append(answer, buffer[:n]...)
-		}
-	}
-	return nil, fmt.Errorf("an answer of more than %d bytes: %w", maxAnswerBytes, ErrMalformed)
 }

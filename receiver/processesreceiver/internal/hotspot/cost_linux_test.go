@@ -101,7 +101,7 @@ func TestCost(t *testing.T) {
 	}
 	const window = 1200 * time.Millisecond
 	few := Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 1, WaitThreshold: time.Second,
-		MaxAge: time.Minute, MaxBytes: 64 << 20}
+		MaxRecordingBytes: 64 << 20}
 	each, live := few, few
 	each.AllocationsPerSecond = 1e6
 	live.LiveObjects = true
@@ -114,7 +114,7 @@ func TestCost(t *testing.T) {
 			vm, err := inspect(t, w.process)
 			require.NoError(t, err)
 			recording := &Recording{VM: vm, Timeout: patience}
-			require.NoError(t, recording.Start(w.process, &settings)) // the first loads classes
+			require.NoError(t, recording.Start(w.process, &settings, time.Minute)) // the first loads classes
 			time.Sleep(5 * window)
 			require.NoError(t, recording.Stop(w.process))
 			more, dumps, samplers := map[string][]float64{}, []float64{}, []float64{}
@@ -124,7 +124,7 @@ func TestCost(t *testing.T) {
 					"live objects": &live} {
 					before := w.window(window)
 					done, _ := w.read()
-					require.NoError(t, recording.Start(w.process, set))
+					require.NoError(t, recording.Start(w.process, set, time.Minute))
 					time.Sleep(window / 3)
 					others := w.threads("JFR", "Attach")
 					first, second := w.window(window), w.window(window)
@@ -169,7 +169,7 @@ func TestThroughput(t *testing.T) {
 	}
 	const windows, window, dumpsApart = 10, 2 * time.Second, time.Minute
 	defaults := Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
-		LiveObjects: true, MaxAge: 2 * time.Minute, MaxBytes: 32 << 20}
+		LiveObjects: true, MaxRecordingBytes: 32 << 20}
 	for _, of := range javas(t) {
 		if of.root != "" {
 			continue
@@ -180,7 +180,7 @@ func TestThroughput(t *testing.T) {
 				vm, err := inspect(t, recorded.process)
 				require.NoError(t, err)
 				recording := &Recording{VM: vm, Timeout: patience}
-				require.NoError(t, recording.Start(recorded.process, &defaults))
+				require.NoError(t, recording.Start(recorded.process, &defaults, 2*time.Minute))
 				time.Sleep(8 * time.Second) // a recording that begins has methods compiled again
 				var cpu, done [2]float64
 				for i := range windows {

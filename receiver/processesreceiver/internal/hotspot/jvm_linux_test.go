@@ -178,7 +178,7 @@ func TestNamespaces(t *testing.T) {
 				assert.Less(t, vm.PID, int64(10), "its own number")
 			}
 			recording := &Recording{VM: vm, Timeout: patience}
-			err = recording.Start(process, &settings)
+			err = recording.Start(process, &settings, time.Minute)
 			if name == "read-only" {
 				require.ErrorIs(t, err, ErrNoRecorder)
 				return
@@ -203,7 +203,7 @@ const patience = 2 * time.Minute
 
 var settings = Settings{
 	CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond, LiveObjects: true,
-	MaxAge: time.Minute, MaxBytes: 32 << 20,
+	MaxRecordingBytes: 32 << 20,
 }
 
 // user is one other than root, if the test runs as root.
@@ -228,7 +228,7 @@ func TestRecording(t *testing.T) {
 			vm, err := inspect(t, process)
 			require.NoError(t, err)
 			recording := &Recording{VM: vm, Timeout: patience}
-			require.NoError(t, recording.Start(process, &settings))
+			require.NoError(t, recording.Start(process, &settings, time.Minute))
 			seen, names := map[string]bool{}, ""
 			hasAll := func() bool {
 				isOld := strings.Contains(java.home, "java-8-") // it has no frame of its own for what is inlined
@@ -258,7 +258,7 @@ func TestRecording(t *testing.T) {
 			assert.True(t, seen[string(chunks[:chunkHeader])], "what was refused, and what is new")
 			assert.Greater(t, recording.since, last)
 			// A collector that was killed left its recording. Another one takes its place.
-			require.NoError(t, recording.Start(process, &settings))
+			require.NoError(t, recording.Start(process, &settings, time.Minute))
 			require.NoError(t, recording.Stop(process))
 			_, err = recording.Dump(process, allocate)
 			require.ErrorIs(t, err, ErrEnded)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -49,8 +50,9 @@ func (r *Recording) with(t *target.Target, fn func(*session) error) error {
 // Replace has the recording remove what another one of the JVM has left.
 func (r *Recording) Replace(other *Recording) { r.late = other.late }
 
-// Start starts the recording. One that was left from before is ended first: its settings may be others.
-func (r *Recording) Start(t *target.Target, settings *Settings) error {
+// Start starts the recording, of which the JVM keeps the last maxAge. One that was left from before is ended first: its
+// settings may be others.
+func (r *Recording) Start(t *target.Target, settings *Settings, maxAge time.Duration) error {
 	return r.with(t, func(s *session) error {
 		found, err := s.execute("JFR.check")
 		if err != nil {
@@ -68,7 +70,7 @@ func (r *Recording) Start(t *target.Target, settings *Settings) error {
 		defer func() { _ = unix.Unlinkat(s.tmp, name, 0) }()
 		answer, err :=
 			s.execute(fmt.Sprintf("JFR.start name=%s settings=/tmp/%s disk=true dumponexit=false maxage=%ds maxsize=%d",
-				recordingName, name, int64(settings.MaxAge/time.Second), settings.MaxBytes))
+				recordingName, name, int64(maxAge/time.Second), settings.MaxRecordingBytes))
 		if err == nil && !strings.Contains(answer, "Started recording") {
 			err = &commandError{text: answer}
 		}
@@ -157,7 +159,8 @@ func (s *session) readFile(name string, allocate func(size int64) ([]byte, error
 	if err != nil {
 		return nil, fmt.Errorf("open the recording: %w", err)
 	}
-	defer func() { _ = unix.Close(fd) }()
+	file := os.NewFile(uintptr(fd), name)
+	defer func() { _ = file.Close() }()
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return nil, err
@@ -169,15 +172,8 @@ func (s *session) readFile(name string, allocate func(size int64) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	for at := 0; at < len(buffer); {
-		n, err := unix.Pread(fd, buffer[at:], int64(at))
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return nil, fmt.Errorf("read the recording: %w", err)
-		}
-		if n == 0 && err == nil {
-			return nil, fmt.Errorf("the recording has %d of %d bytes: %w", at, len(buffer), ErrMalformed)
-		}
-		at += max(n, 0)
+	if n, err := io.ReadFull(file, buffer); err != nil {
+		return nil, fmt.Errorf("read the recording, %d of %d bytes: %w: %w", n, len(buffer), ErrMalformed, err)
 	}
 	return buffer, nil
 }

@@ -111,7 +111,7 @@ func TestOthersRecordingsStay(t *testing.T) {
 	}
 	execute("JFR.start name=theirs settings=default")
 	recording := &Recording{VM: vm, Timeout: patience}
-	require.NoError(t, recording.Start(process, &settings))
+	require.NoError(t, recording.Start(process, &settings, time.Minute))
 	assert.Contains(t, execute("JFR.check"), "name=theirs")
 	_, err = recording.Dump(process, allocate)
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestAHangingJVM(t *testing.T) {
 	hang := func() {
 		require.NoError(t, java.Process.Signal(syscall.SIGSTOP))
 		began := time.Now()
-		require.ErrorIs(t, recording.Start(process, &settings), ErrNoAnswer)
+		require.ErrorIs(t, recording.Start(process, &settings, time.Minute), ErrNoAnswer)
 		assert.Less(t, time.Since(began), 5*time.Second)
 		_, err := inspect(t, process)
 		require.ErrorIs(t, err, ErrNoAnswer, "a stopped process is not asked at all")
@@ -137,7 +137,7 @@ func TestAHangingJVM(t *testing.T) {
 	}
 	hang()
 	recording.Timeout = patience
-	require.NoError(t, recording.Start(process, &settings), "it goes on when the JVM does")
+	require.NoError(t, recording.Start(process, &settings, time.Minute), "it goes on when the JVM does")
 	recording.Timeout = 300 * time.Millisecond
 	hang()
 }

@@ -11,19 +11,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Settings are those of a recording.
+// Settings are those of a recording, and keys of the configuration.
 type Settings struct {
-	// CPUPeriod is the time from one sample of a thread to the next.
-	CPUPeriod time.Duration
+	// CPUPeriod is the time from one sample of a running thread to the next.
+	CPUPeriod time.Duration `mapstructure:"cpu_period"`
 	// AllocationsPerSecond bounds the samples of allocations, since JDK 16. Before, each new buffer of a thread is one.
-	AllocationsPerSecond int
+	AllocationsPerSecond int `mapstructure:"allocations_per_second"`
 	// WaitThreshold is the shortest wait for a lock, a file or a socket that is recorded.
-	WaitThreshold time.Duration
+	WaitThreshold time.Duration `mapstructure:"wait_threshold"`
 	// LiveObjects has a part of the allocated objects watched, and those that still exist written with each dump.
-	LiveObjects bool
-	// MaxAge and MaxBytes bound the recording on the JVM's disk.
-	MaxAge   time.Duration
-	MaxBytes int64
+	LiveObjects bool `mapstructure:"live_objects"`
+	// MaxRecordingBytes bounds the recording on the JVM's disk, and its reading.
+	MaxRecordingBytes int64 `mapstructure:"max_recording_bytes"`
 }
 
 // file returns the settings as Flight Recorder reads them from a file, which all versions do. It ignores events that it
