@@ -4,6 +4,7 @@
 package symbols
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -15,7 +16,7 @@ import (
 const maxCodeBytes = 64 << 10
 
 const (
-	// maxWantedName is the longest name that GoFunctions looks for.
+	// maxWantedName is the longest name that GoFunctions looks for, with the zero bytes around it.
 	maxWantedName = 64
 	// nearFunctions is how much is read at once where the functions of the table are.
 	nearFunctions = int64(16 << 10)
@@ -72,11 +73,7 @@ func (m *Image) InitialData(addr uint64, b []byte) bool {
 // GoFunctions returns the functions of those names that the program has. It reads the whole table of functions, which
 // takes milliseconds.
 func (m *Image) GoFunctions(names ...string) (found map[string]GoFunction, err error) {
-	defer func() { // as in Resolve
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v: %w", p, ErrMalformed)
-		}
-	}()
+	defer recovered(&err)
 	m.work = meter{left: m.limits.Work}
 	m.readTables()
 	t := m.tables.goTable
@@ -110,32 +107,25 @@ func (m *Image) goCode(start, end uint64) (GoFunction, bool) {
 
 // goNameOffsets finds names in the table of names, where each ends with a zero byte and follows one.
 func (m *Image) goNameOffsets(t *goTable, names []string) (map[uint32]string, error) {
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = true
-	}
+	const partBytes = 256 << 10
+	table := extent{r: t.table.r, off: t.table.off + t.nameTable, size: max(0, t.nameTableEnd()-t.nameTable)}
 	offsets := map[uint32]string{}
-	var name []byte
-	start := int64(0)
-	isTooLong := false
-	e := extent{r: t.table.r, off: t.table.off + t.nameTable, size: max(0, t.nameTableEnd()-t.nameTable)}
-	err := m.eachBlock(e, 0, 1, func(off int64, block []byte) bool {
-		for i, c := range block {
-			if c != 0 {
-				isTooLong = isTooLong || len(name) >= maxWantedName
-				if !isTooLong {
-					name = append(name, c)
-				}
-				continue
-			}
-			if !isTooLong && wanted[string(name)] {
-				offsets[uint32(start)] = string(name)
-			}
-			name, start, isTooLong = name[:0], off+int64(i)+1, false
+	buffer := make([]byte, min(table.size, partBytes+maxWantedName))
+	for at := int64(0); at < table.size && len(offsets) < len(names); at += partBytes {
+		part := buffer[:min(int64(len(buffer)), table.size-at)] // parts overlap, since a name can cross the border
+		if !m.work.spend(int64(len(part))) {
+			return nil, ErrTooMuchWork
 		}
-		return len(offsets) < len(wanted)
-	})
-	return offsets, err
+		if err := table.read(part, at); err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if i := bytes.Index(part, []byte("\x00"+name+"\x00")); i >= 0 {
+				offsets[uint32(at+int64(i)+1)] = name
+			}
+		}
+	}
+	return offsets, nil
 }
 
 // nameTableEnd returns where the next table begins.
@@ -185,11 +175,7 @@ func (m *Image) eachGoFunction(t *goTable, visit func(i int64, name uint32) bool
 
 // ReadGoTable reads the table of Go's functions, and no other: Resolve then has the functions of Go alone.
 func (m *Image) ReadGoTable() (err error) {
-	defer func() { // as in Resolve
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v: %w", p, ErrMalformed)
-		}
-	}()
+	defer recovered(&err)
 	m.work.left = m.limits.Work
 	m.tables = &tables{errs: make([]error, 1)}
 	m.tables.goTable, err = m.readGoTable()

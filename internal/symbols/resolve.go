@@ -77,12 +77,7 @@ func (m *Image) KeptBytes() int64 { return m.kept }
 // not be used; the result has what the others contain.
 func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err error) {
 	resolved = make([]Resolved, len(addrs))
-	// A malformed table must not end the collector, even if no check covers it.
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v: %w", p, ErrMalformed)
-		}
-	}()
+	defer recovered(&err)
 	m.work.left = m.limits.Work
 	m.readTables()
 	errs := slices.Clone(m.tables.errs)
@@ -96,6 +91,13 @@ func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err er
 		errs = append(errs, ErrTooMuchWork)
 	}
 	return resolved, errors.Join(errs...)
+}
+
+// recovered makes an error of a panic: a malformed table must not end the collector, even if no check covers it.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%v: %w", p, ErrMalformed)
+	}
 }
 
 func (m *Image) readTables() {

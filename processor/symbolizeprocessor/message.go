@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
 // Attributes of the semantic conventions that are read.
@@ -192,8 +193,11 @@ func (m *message) mapping(i int32) *mapping {
 	p.start, p.limit, p.offset = entry.MemoryStart(), entry.MemoryLimit(), entry.FileOffset()
 	key := lookup.Key{IDs: m.buildIDs(entry.AttributeIndices())}
 	name := otlp.StringAt(m.dictionary, entry.FilenameStrindex())
+	if len(name) >= maxFileName {
+		name = "" // no file has it, and the module would keep it
+	}
 	if key.IDs.IsEmpty() {
-		if !isFileName(name) {
+		if !sources.IsFileName(name) {
 			return p
 		}
 		key.Path = path.Clean(name)
@@ -204,19 +208,12 @@ func (m *message) mapping(i int32) *mapping {
 			}
 		}
 	}
-	if len(name) >= maxFileName {
-		name = "" // no file has it, and the module would keep it
-	}
 	p.module = m.resolver.Module(key, name)
 	return p
 }
 
 // maxFileName is the longest path that Linux opens.
 const maxFileName = 4096
-
-func isFileName(name string) bool {
-	return name != "" && len(name) < maxFileName && name[0] != '[' && !strings.HasPrefix(name, "//")
-}
 
 // maxBuildID is far above the longest id.
 const maxBuildID = 256

@@ -37,7 +37,6 @@ type debuginfod struct {
 	mu      sync.Mutex
 	servers []server
 	missing map[string]time.Time // until when a build id is not requested again
-	loaded  bool
 	// cached has the sizes of the files on disk by name, bytes is their sum.
 	cached *simplelru.LRU[string, int64]
 	bytes  int64
@@ -89,6 +88,7 @@ func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(Re
 	for _, url := range config.Servers {
 		d.servers = append(d.servers, server{url: strings.TrimRight(url, "/")})
 	}
+	d.load()
 	return d
 }
 
@@ -127,7 +127,6 @@ const cacheSuffix = ".debug"
 func (d *debuginfod) open(id string) (name string, file *os.File, err error) {
 	name = id + cacheSuffix
 	d.mu.Lock()
-	d.load()
 	_, isCached := d.cached.Get(name)
 	isMissing := time.Now().Before(d.missing[id])
 	d.mu.Unlock()
@@ -290,12 +289,8 @@ func (d *debuginfod) succeeded(i int) {
 	d.servers[i].failures, d.servers[i].until = 0, time.Time{}
 }
 
-// load lists the files that an earlier run left in the cache, and removes partial downloads. d.mu is held.
+// load lists the files that an earlier run left in the cache, and removes partial downloads.
 func (d *debuginfod) load() {
-	if d.loaded {
-		return
-	}
-	d.loaded = true
 	entries, err := os.ReadDir(d.config.CacheDirectory)
 	if err != nil {
 		return
@@ -358,6 +353,5 @@ func (d *debuginfod) removeLocked(name string) {
 func (d *debuginfod) cacheBytes() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.load()
 	return d.bytes
 }

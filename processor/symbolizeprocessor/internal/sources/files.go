@@ -17,7 +17,7 @@ import (
 // configured roots. If a mapping has no build id but its process is known, only that process is searched, since the
 // host can have another file at its path.
 func (f *Finder) openMapped(m Module) (*SymbolFile, error) {
-	if !f.config.Files.Enabled || !isFileName(m.Path) {
+	if !f.config.Files.Enabled || !IsFileName(m.Path) {
 		return nil, ErrNotFound
 	}
 	if m.IDs.IsEmpty() && !f.config.Files.WithoutBuildID {
@@ -45,8 +45,8 @@ func (f *Finder) processPath(pid int64) string {
 	return filepath.Join(f.config.Files.ProcPath, strconv.FormatInt(pid, 10))
 }
 
-// isFileName reports whether a mapping's filename is one: [vdso], [heap] and //anon are not.
-func isFileName(name string) bool {
+// IsFileName reports whether a mapping's filename is one: [vdso], [heap] and //anon are not.
+func IsFileName(name string) bool {
 	return name != "" && !strings.HasPrefix(name, "[") && !strings.HasPrefix(name, "//") && !strings.Contains(name, "\x00")
 }
 

@@ -105,7 +105,7 @@ type Finder struct {
 	uploads    *uploads
 }
 
-// NewFinder returns a Finder. It opens nothing yet. The client sends the requests to debuginfod servers; observe is
+// NewFinder returns a Finder. It lists the cache of debuginfod, and opens no file yet. The client sends the requests to debuginfod servers; observe is
 // called with each.
 func NewFinder(config Config, client *http.Client, observe func(Request)) *Finder {
 	f := &Finder{config: config}
@@ -113,7 +113,7 @@ func NewFinder(config Config, client *http.Client, observe func(Request)) *Finde
 		f.debuginfod = newDebuginfod(config.Debuginfod, client, observe)
 	}
 	if config.Uploads.Directory != "" {
-		f.uploads = &uploads{config: config.Uploads, limits: config.Limits}
+		f.uploads = &uploads{finder: f, config: config.Uploads}
 	}
 	return f
 }

@@ -15,8 +15,8 @@ import (
 
 // uploads is a directory of programs and debug files under any names: each file is found by the build ids in it.
 type uploads struct {
+	finder *Finder
 	config UploadsConfig
-	limits symbols.Limits
 
 	mu    sync.Mutex
 	read  time.Time
@@ -93,21 +93,13 @@ func (u *uploads) scan() {
 }
 
 func (u *uploads) idsOf(name string) symbols.IDs {
-	file, err := openFile(u.config.Directory, name)
-	if err != nil {
+	file := u.finder.search(Module{}).try(openFile(u.config.Directory, name))
+	if file == nil {
 		return symbols.IDs{}
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return symbols.IDs{}
-	}
-	image, err := symbols.Open(file, info.Size(), u.limits)
-	if err != nil {
-		return symbols.IDs{}
-	}
-	_, _ = image.Htlhash()
-	return image.IDs()
+	_, _ = file.Htlhash()
+	return file.IDs()
 }
 
 func (f *Finder) openUpload(m Module) (*SymbolFile, error) {
@@ -117,7 +109,7 @@ func (f *Finder) openUpload(m Module) (*SymbolFile, error) {
 	s := f.search(m)
 	var best *SymbolFile
 	for _, name := range f.uploads.names(m.IDs) {
-		o := s.try(openFile(f.uploads.config.Directory, name))
+		o := s.try(openFile(f.config.Uploads.Directory, name))
 		switch {
 		case o == nil:
 		case best == nil:
