@@ -203,7 +203,7 @@ type statusFilter struct {
 func (s *schedule) status(filter statusFilter) scrapeStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := scrapeStatus{Time: s.now(), Targets: map[string]int{}, Jobs: []jobStatus{}}
+	made := scrapeStatus{Time: time.Now(), Targets: map[string]int{}, Jobs: []jobStatus{}}
 	for _, report := range s.reports {
 		if filter.job != "" && filter.job != report.Job {
 			continue
@@ -268,7 +268,7 @@ func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 		endpoint := endpointStatus{
 			Profile: e.Profile.Name, URL: e.shown, State: e.state(), Last: e.last.began,
 			Seconds: e.last.took.Seconds(), Bytes: e.last.bodyBytes, Samples: e.last.samples,
-			Outcome: e.last.outcome, InProgress: e.position == notWaiting,
+			Outcome: e.last.outcome, InProgress: e.cancel != nil,
 		}
 		if !endpoint.InProgress {
 			endpoint.Next = e.due

@@ -4,7 +4,6 @@
 package scrape
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -17,53 +16,36 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// schedule holds all targets, and which endpoint is due next. An endpoint that waits costs only an entry in a heap: one
-// goroutine and one timer serve all.
+// schedule holds all targets, and begins their scrapes. An endpoint that waits costs only a timer.
 type schedule struct {
 	jobs map[string]*scrapeJob
 	seed string
-	now  func() time.Time
+	// scrape does a task, and calls done with the result.
+	scrape func(scrapeTask)
+	// stopping is the context of scrapes; once it has ended, none begins.
+	stopping context.Context
+	running  sync.WaitGroup
 
-	mu      sync.Mutex
-	waiting dueHeap
-	byKey   map[string]*scrapedTarget
+	mu    sync.Mutex
+	byKey map[string]*scrapedTarget
 	// reports are those of the last update.
 	reports []targets.JobReport
-	// changed signals that the first of waiting may be another one.
-	changed chan struct{}
 }
 
-func newSchedule(jobs map[string]*scrapeJob, seed string) *schedule {
-	return &schedule{jobs: jobs, seed: seed, now: time.Now, byKey: map[string]*scrapedTarget{},
-		changed: make(chan struct{}, 1)}
-}
-
-// run calls begin for each endpoint when it is due, until ctx ends. begin must return at once.
-func (s *schedule) run(ctx context.Context, begin func(scrapeTask)) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-s.changed:
+// run scrapes what discover finds until ctx ends, and returns when the scrapes in progress are done.
+func (s *schedule) run(ctx context.Context, discover func(context.Context, func(targets.Update)),
+	scrape func(scrapeTask)) {
+	s.stopping, s.scrape = ctx, scrape
+	discover(ctx, s.apply)
+	s.mu.Lock()
+	for _, t := range s.byKey {
+		for _, e := range t.endpoints {
+			e.timer.Stop()
 		}
-		now := s.now()
-		for {
-			task, found := s.nextDue(ctx, now)
-			if !found {
-				break
-			}
-			begin(task)
-		}
-		timer.Reset(max(s.untilNext(), grain))
 	}
+	s.mu.Unlock()
+	s.running.Wait()
 }
-
-// grain is how late a scrape may begin, so that scrapes that are due within it begin together. Waking up for each of
-// 160 scrapes a second takes nearly half of their processor time (docs/benchmarks.md).
-const grain = 50 * time.Millisecond
 
 // scrapeTask is one scrape of an endpoint as it was when it became due.
 type scrapeTask struct {
@@ -74,26 +56,20 @@ type scrapeTask struct {
 	identity ingest.Identity
 }
 
-// nextDue removes an endpoint that is due from the heap and returns its task, if there is one.
-func (s *schedule) nextDue(ctx context.Context, now time.Time) (scrapeTask, bool) {
+// begin scrapes an endpoint that is due.
+func (s *schedule) begin(e *scrapedEndpoint) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.waiting) == 0 || s.waiting[0].due.After(now) {
-		return scrapeTask{}, false
+	if e.gone || s.stopping.Err() != nil {
+		s.mu.Unlock()
+		return
 	}
-	e := heap.Pop(&s.waiting).(*scrapedEndpoint)
+	task := scrapeTask{scrapedEndpoint: e, endpoint: e.Endpoint, identity: e.owner.identity}
+	task.ctx, e.cancel = context.WithTimeout(s.stopping, e.Timeout)
 	e.job.requests++
-	ctx, e.cancel = context.WithTimeout(ctx, e.Timeout)
-	return scrapeTask{scrapedEndpoint: e, ctx: ctx, endpoint: e.Endpoint, identity: e.owner.identity}, true
-}
-
-func (s *schedule) untilNext() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.waiting) == 0 {
-		return time.Minute
-	}
-	return min(time.Minute, max(0, s.waiting[0].due.Sub(s.now())))
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	s.scrape(task)
 }
 
 // scrapeReport is the state of the schedule when a scrape was done.
@@ -105,7 +81,7 @@ type scrapeReport struct {
 	change  stateChange
 }
 
-// done records the result of a scrape and queues the endpoint for its next tick.
+// done records the result of a scrape and sets the timer of the next.
 func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +92,7 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 		return scrapeReport{gone: true}
 	}
 	interval := e.owner.target.Interval
-	report := scrapeReport{skipped: max(0, int64(s.now().Sub(e.due)/interval))}
+	report := scrapeReport{skipped: max(0, int64(time.Since(e.due)/interval))}
 	if !result.isCancelled() {
 		report.change = e.record(result)
 	}
@@ -125,9 +101,8 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 		ticks = max(ticks, backoffTicks(e.unserved, interval))
 	}
 	e.due = e.due.Add(time.Duration(ticks) * interval)
-	heap.Push(&s.waiting, e)
-	if e.position == 0 {
-		s.wake()
+	if s.stopping.Err() == nil {
+		e.timer.Reset(time.Until(e.due))
 	}
 	return report
 }
@@ -150,41 +125,6 @@ func (e *scrapedEndpoint) record(result scrapeResult) stateChange {
 		reason: reason, begins: now != "", backedOff: e.unserved > 0,
 		isLogged: before != now && !e.othersHave(reason),
 	}
-}
-
-func (s *schedule) wake() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// dueHeap has the endpoint that is due first at its top.
-type dueHeap []*scrapedEndpoint
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].position, h[j].position = i, j
-}
-
-// Push adds x at the end; container/heap calls it.
-func (h *dueHeap) Push(x any) {
-	e := x.(*scrapedEndpoint)
-	e.position = len(*h)
-	*h = append(*h, e)
-}
-
-// Pop removes the last element; container/heap calls it.
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	e := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	e.position = notWaiting
-	return e
 }
 
 // apply replaces the targets that are scraped. Endpoints that are still there keep their place in time, their backoff
@@ -219,7 +159,6 @@ func (s *schedule) apply(update targets.Update) {
 			s.forget(e)
 		}
 	}
-	s.wake()
 }
 
 // firstInvalid returns the fault of the first target that is not valid.
@@ -261,20 +200,20 @@ func (s *schedule) carryOver(known *scrapedTarget, t *targets.Target, job *scrap
 
 func (s *schedule) newEndpoint(owner *scrapedTarget, job *scrapeJob, endpoint targets.Endpoint) *scrapedEndpoint {
 	e := &scrapedEndpoint{owner: owner, job: job, Endpoint: endpoint, shown: redact.URL(endpoint.URL)}
-	now, interval := s.now(), owner.target.Interval
-	e.due = now.Add(untilTick(now, offsetOf(s.seed, owner.target.Key, endpoint.Profile.Name, interval), interval))
-	heap.Push(&s.waiting, e)
+	now, interval := time.Now(), owner.target.Interval
+	wait := untilTick(now, offsetOf(s.seed, owner.target.Key, endpoint.Profile.Name, interval), interval)
+	e.due = now.Add(wait)
+	e.timer = time.AfterFunc(wait, func() { s.begin(e) })
 	return e
 }
 
 // forget ends the scraping of an endpoint. If a scrape is in progress, it drops the endpoint's baseline when it ends.
 func (s *schedule) forget(e *scrapedEndpoint) {
 	e.gone = true
-	switch {
-	case e.cancel != nil:
+	if e.cancel != nil {
 		e.cancel()
-	case e.position != notWaiting:
-		heap.Remove(&s.waiting, e.position)
-		e.delta.drop(e.job)
+		return
 	}
+	e.timer.Stop()
+	e.delta.drop(e.job)
 }

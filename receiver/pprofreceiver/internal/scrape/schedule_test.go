@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -22,18 +25,23 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// clock is the clock of a schedule in tests.
-type clock struct{ time.Time }
-
-func (c *clock) now() time.Time { return c.Time }
-
-// newClockedSchedule returns a schedule with one job and a clock that the test sets.
-func newClockedSchedule() (*schedule, *clock) {
-	c := &clock{time.Unix(1_700_000_000, 0)}
-	s := newSchedule(map[string]*scrapeJob{"shop": {name: "shop", log: zap.NewNop()}}, "seed")
-	s.now = c.now
-	return s, c
+// run runs a schedule of one job until the test ends. It is for the fake time of a bubble.
+func run(t *testing.T, seed string, scrape func(*schedule, scrapeTask)) *schedule {
+	s := &schedule{jobs: map[string]*scrapeJob{"shop": {name: "shop", log: zap.NewNop()}}, seed: seed}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go s.run(ctx, func(ctx context.Context, _ func(targets.Update)) { <-ctx.Done() },
+		func(task scrapeTask) { scrape(s, task) })
+	synctest.Wait()
+	return s
 }
+
+var (
+	delivered = scrapeResult{outcome: outcomeDelivered}
+	missing   = scrapeResult{outcome: string(ingest.HTTPStatus),
+		err: ingest.Reject(ingest.HTTPStatus, ingest.StatusError(http.StatusNotFound))}
+	down = scrapeResult{outcome: string(ingest.Unreachable), err: ingest.Reject(ingest.Unreachable, errors.New("refused"))}
+)
 
 func targetNamed(key string, kinds ...string) *targets.Target {
 	made := &targets.Target{Key: key, Job: "shop", Interval: 15 * time.Second, Resource: pcommon.NewMap()}
@@ -46,147 +54,141 @@ func targetNamed(key string, kinds ...string) *targets.Target {
 	return made
 }
 
-// play advances the clock by d and returns the names of the endpoints that became due, in order. Each gets result at
-// once.
-func play(t *testing.T, s *schedule, c *clock, d time.Duration, result scrapeResult) []string {
-	var begun []string
-	for end := c.Add(d); ; {
-		for {
-			task, found := s.nextDue(t.Context(), c.now())
-			if !found {
-				break
-			}
-			begun = append(begun, task.endpoint.URL.Host+task.endpoint.URL.Path)
-			s.done(task.scrapedEndpoint, result)
-		}
-		next := c.Add(s.untilNext())
-		if next.After(end) {
-			c.Time = end
-			return begun
-		}
-		c.Time = next
-	}
-}
-
 // Every endpoint is scraped once in each interval, at its own place, and the places are spread evenly.
 func TestScheduleSpreads(t *testing.T) {
-	s, c := newClockedSchedule()
-	find := func() (update targets.Update) {
-		for i := range 1000 {
-			update.Targets = append(update.Targets, targetNamed(fmt.Sprintf("h%d", i), "memory", "mutex"))
+	const interval = 15 * time.Second
+	places := func(t *testing.T, seed string) map[string]time.Duration {
+		var mu sync.Mutex
+		begun := map[string][]time.Duration{}
+		s := run(t, seed, func(s *schedule, task scrapeTask) {
+			mu.Lock()
+			defer mu.Unlock()
+			name := task.endpoint.URL.Host + task.endpoint.URL.Path
+			begun[name] = append(begun[name], time.Duration(time.Now().UnixNano()))
+			s.done(task.scrapedEndpoint, delivered)
+		})
+		for range 2 { // the second time nothing has changed
+			var update targets.Update
+			for i := range 1000 {
+				update.Targets = append(update.Targets, targetNamed(fmt.Sprintf("h%d", i), "memory", "mutex"))
+			}
+			s.apply(update)
+			time.Sleep(interval)
+			synctest.Wait()
 		}
-		return update
+		s.apply(targets.Update{})
+		places := map[string]time.Duration{}
+		for name, at := range begun {
+			require.Len(t, at, 2)
+			require.Equal(t, interval, at[1]-at[0])
+			places[name] = at[0] % interval
+		}
+		return places
 	}
-	update := find()
-	s.apply(update)
-	good := scrapeResult{outcome: outcomeDelivered}
-	var order []string
-	for range 15 {
-		second := play(t, s, c, time.Second, good)
-		assert.InDelta(t, 2000/15, len(second), 60)
-		order = append(order, second...)
-	}
-	require.Len(t, order, 2000)
-	s.apply(find())
-	assert.Equal(t, order, play(t, s, c, 15*time.Second, good), "the order is the same in the next interval")
+	synctest.Test(t, func(t *testing.T) {
+		first := places(t, "seed")
+		require.Len(t, first, 2000)
+		var seconds [15]int
+		for _, at := range first {
+			require.Zero(t, at%grain, "several begin together")
+			seconds[at/time.Second]++
+		}
+		for _, n := range seconds {
+			assert.InDelta(t, 2000/15, n, 60)
+		}
+		time.Sleep(time.Hour + 7*time.Second)
+		assert.Equal(t, first, places(t, "seed"), "after a restart")
+		assert.NotEqual(t, first, places(t, "another"))
+	})
+}
 
-	again, later := newClockedSchedule()
-	later.Time = later.Add(time.Hour)
-	again.apply(update)
-	assert.Equal(t, order, play(t, again, later, 15*time.Second, good), "and after a restart")
-	another, same := newClockedSchedule()
-	another.seed = "another"
-	another.apply(update)
-	assert.NotEqual(t, order, play(t, another, same, 15*time.Second, good))
+// begins returns when an endpoint with results is scraped, one after the other, each for as long as took.
+func begins(t *testing.T, took time.Duration, results ...scrapeResult) (waits []time.Duration, skipped []int64) {
+	synctest.Test(t, func(t *testing.T) {
+		var last time.Time
+		s := run(t, "seed", func(s *schedule, task scrapeTask) {
+			if !last.IsZero() {
+				waits = append(waits, time.Since(last))
+			}
+			last = time.Now()
+			if len(results) > 0 {
+				time.Sleep(took)
+				skipped = append(skipped, s.done(task.scrapedEndpoint, results[0]).skipped)
+				results = results[1:]
+			}
+		})
+		s.apply(targets.Update{Targets: []*targets.Target{targetNamed("h", "memory")}})
+		time.Sleep(2 * time.Hour)
+	})
+	return waits, skipped
 }
 
 func TestScheduleSkipsMissedTicks(t *testing.T) {
-	s, c := newClockedSchedule()
-	s.apply(targets.Update{Targets: []*targets.Target{targetNamed("h", "memory")}})
-	c.Time = c.Add(s.untilNext())
-	due := c.Time
-	task, found := s.nextDue(t.Context(), c.now())
-	require.True(t, found)
-	c.Time = c.Add(40 * time.Second)
-	_, found = s.nextDue(t.Context(), c.now())
-	assert.False(t, found, "one at a time")
-	report := s.done(task.scrapedEndpoint, scrapeResult{outcome: outcomeDelivered})
-	assert.Equal(t, int64(2), report.skipped)
-	assert.Equal(t, due.Add(45*time.Second), c.Add(s.untilNext()), "the endpoint keeps its place")
+	waits, skipped := begins(t, 40*time.Second, delivered, delivered)
+	assert.Equal(t, []int64{2, 2}, skipped)
+	assert.Equal(t, []time.Duration{45 * time.Second, 45 * time.Second}, waits, "the endpoint keeps its place")
 }
 
 func TestScheduleBacksOff(t *testing.T) {
-	s, c := newClockedSchedule()
-	s.apply(targets.Update{Targets: []*targets.Target{targetNamed("h", "memory")}})
-	missing := scrapeResult{outcome: string(ingest.HTTPStatus),
-		err: ingest.Reject(ingest.HTTPStatus, ingest.StatusError(http.StatusNotFound))}
-	down := scrapeResult{outcome: string(ingest.Unreachable),
-		err: ingest.Reject(ingest.Unreachable, errors.New("refused"))}
-	c.Time = c.Add(s.untilNext())
-	waits := func(results ...scrapeResult) (waits []time.Duration) {
-		for _, result := range results {
-			task, found := s.nextDue(t.Context(), c.now())
-			require.True(t, found)
-			s.done(task.scrapedEndpoint, result)
-			waits = append(waits, s.waiting[0].due.Sub(c.now()))
-			c.Time = s.waiting[0].due
-		}
-		return waits
+	waits, _ := begins(t, 0, missing, missing, missing, missing, missing, missing, missing, delivered, missing, down, down)
+	var seconds []float64
+	for _, wait := range waits {
+		seconds = append(seconds, wait.Seconds())
 	}
-	seconds := func(s ...int) (waits []time.Duration) {
-		for _, n := range s {
-			waits = append(waits, time.Duration(n)*time.Second)
-		}
-		return waits
-	}
-	assert.Equal(t, seconds(30, 60, 120, 240, 480, 600, 600),
-		waits(missing, missing, missing, missing, missing, missing, missing))
-	assert.Equal(t, seconds(15, 30), waits(scrapeResult{outcome: outcomeDelivered}, missing))
-	assert.Equal(t, seconds(15, 15), waits(down, down), "a target that is down may be back soon")
+	assert.Equal(t, []float64{30, 60, 120, 240, 480, 600, 600, 15, 30, 15, 15}, seconds,
+		"a target that is down may be back soon")
 	assert.Equal(t, int64(1), backoffTicks(1, time.Hour), "an interval longer than maxBackoff does not change")
 	assert.Equal(t, int64(600), backoffTicks(1000, time.Second))
 }
 
 // Endpoints that an update keeps go on as before; scrapes of others are cancelled.
 func TestScheduleUpdates(t *testing.T) {
-	s, c := newClockedSchedule()
-	s.apply(targets.Update{Targets: []*targets.Target{targetNamed("a", "memory", "mutex"), targetNamed("b", "memory")}})
-	missing := scrapeResult{outcome: string(ingest.HTTPStatus),
-		err: ingest.Reject(ingest.HTTPStatus, ingest.StatusError(http.StatusNotFound))}
-	play(t, s, c, 15*time.Second, missing)
-	a := s.byKey["a"]
-	kept := a.endpoints[0]
-	due, unserved := kept.due, kept.unserved
-	require.Equal(t, 1, unserved)
+	synctest.Test(t, func(t *testing.T) {
+		var scraped atomic.Int64
+		var hangs, areGone atomic.Bool
+		s := run(t, "seed", func(s *schedule, task scrapeTask) {
+			if scraped.Add(1); hangs.Load() {
+				<-task.ctx.Done()
+				assert.ErrorIs(t, task.ctx.Err(), context.Canceled)
+				areGone.Store(s.done(task.scrapedEndpoint, scrapeResult{}).gone)
+				return
+			}
+			s.done(task.scrapedEndpoint, missing)
+		})
+		s.apply(targets.Update{Targets: []*targets.Target{targetNamed("a", "memory", "mutex"), targetNamed("b", "memory")}})
+		time.Sleep(15 * time.Second)
+		require.EqualValues(t, 3, scraped.Load())
+		a := s.byKey["a"]
+		kept, moved := a.endpoints[0], a.endpoints[1]
+		due, unserved := kept.due, kept.unserved
+		require.Equal(t, 1, unserved)
 
-	// The same target with another identity keeps its endpoints. A kind with another URL is a new endpoint.
-	changed := targetNamed("a", "memory", "mutex")
-	changed.Resource.PutStr("service.version", "2")
-	changed.Endpoints[1].URL = &url.URL{Scheme: "http", Host: "a", Path: "/elsewhere"}
-	moved := a.endpoints[1]
-	s.apply(targets.Update{Targets: []*targets.Target{changed}})
-	require.Len(t, s.jobs["shop"].targets, 1)
-	assert.Same(t, kept, s.byKey["a"].endpoints[0])
-	assert.Equal(t, due, kept.due)
-	assert.Equal(t, unserved, kept.unserved)
-	assert.NotSame(t, moved, s.byKey["a"].endpoints[1])
-	assert.True(t, moved.gone)
-	assert.Len(t, s.waiting, 2)
-	version, _ := kept.owner.identity.Derived.Get("service.version")
-	assert.Equal(t, "2", version.Str())
+		// The same target with another identity keeps its endpoints. A kind with another URL is a new endpoint.
+		changed := targetNamed("a", "memory", "mutex")
+		changed.Resource.PutStr("service.version", "2")
+		changed.Endpoints[1].URL = &url.URL{Scheme: "http", Host: "a", Path: "/elsewhere"}
+		s.apply(targets.Update{Targets: []*targets.Target{changed}})
+		require.Len(t, s.jobs["shop"].targets, 1)
+		assert.Same(t, kept, s.byKey["a"].endpoints[0])
+		assert.Equal(t, due, kept.due)
+		assert.Equal(t, unserved, kept.unserved)
+		assert.NotSame(t, moved, s.byKey["a"].endpoints[1])
+		assert.True(t, moved.gone)
+		version, _ := kept.owner.identity.Derived.Get("service.version")
+		assert.Equal(t, "2", version.Str())
 
-	// If a target vanishes while it is scraped, the scrape is cancelled, and the endpoint does not wait any more.
-	var task scrapeTask
-	for found := false; !found; task, found = s.nextDue(t.Context(), c.now()) {
-		c.Time = c.Add(time.Second)
-	}
-	require.NoError(t, task.ctx.Err())
-	s.apply(targets.Update{})
-	assert.ErrorIs(t, task.ctx.Err(), context.Canceled)
-	assert.True(t, s.done(task.scrapedEndpoint, scrapeResult{}).gone)
-	assert.Empty(t, s.waiting)
-	assert.Empty(t, s.byKey)
-	assert.Equal(t, time.Minute, s.untilNext())
+		// If a target vanishes while it is scraped, the scrapes are cancelled, and none follows.
+		hangs.Store(true)
+		time.Sleep(30 * time.Second)
+		assert.EqualValues(t, 5, scraped.Load(), "those that vanished are not scraped")
+		assert.False(t, areGone.Load())
+		s.apply(targets.Update{})
+		synctest.Wait()
+		assert.True(t, areGone.Load())
+		assert.Empty(t, s.byKey)
+		time.Sleep(time.Hour)
+		assert.EqualValues(t, 5, scraped.Load())
+	})
 }
 
 // The same with a real request: the target sees that it is cancelled.

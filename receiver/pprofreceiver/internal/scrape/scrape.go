@@ -9,14 +9,13 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // Scraper finds targets and scrapes them.
@@ -54,7 +53,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) error {
 	}
 	// Collectors that scrape the same target should not do so at the same moment.
 	seed, _ := os.Hostname()
-	s.schedule = newSchedule(jobs, seed)
+	s.schedule = &schedule{jobs: jobs, seed: seed}
 	if s.discover == nil {
 		manager, err := targets.NewManager(s.cfg.Configs, s.set.Logger)
 		if err != nil {
@@ -77,36 +76,8 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) error {
 
 // run scrapes until stopping ends, and returns when all that was fetched by then is delivered.
 func (s *Scraper) run(stopping, deliver context.Context) {
-	var running sync.WaitGroup
-	running.Go(func() { s.discover(stopping, s.schedule.apply) })
-	tasks := make(chan scrapeTask)
-	var idle atomic.Int32
-	s.schedule.run(stopping, func(task scrapeTask) {
-		select {
-		case tasks <- task: // an idle goroutine has it
-		default:
-			running.Go(func() { s.scrapeAll(deliver, task, tasks, &idle) })
-		}
-	})
-	close(tasks)
-	running.Wait()
+	s.schedule.run(stopping, s.discover, func(task scrapeTask) { s.scrape(deliver, task) })
 }
-
-// scrapeAll does a task, and then those that follow, until maxIdle others are idle or there are no more.
-func (s *Scraper) scrapeAll(deliver context.Context, task scrapeTask, tasks <-chan scrapeTask, idle *atomic.Int32) {
-	for more := true; more; {
-		s.scrape(deliver, task)
-		more = idle.Add(1) <= maxIdle
-		if more {
-			task, more = <-tasks
-		}
-		idle.Add(-1)
-	}
-}
-
-// maxIdle is how many goroutines wait for the next scrape. Growing the stack of a new one from 2 to 32 KiB is a
-// twentieth of the cost of a scrape.
-const maxIdle = 4
 
 // Shutdown cancels the scrapes in progress, and delivers the fetched profiles. Meanwhile the page stops, whose readers
 // may be slow.

@@ -31,9 +31,9 @@ type scrapedEndpoint struct {
 	shown string // the URL without secrets
 
 	// The schedule's mutex guards the fields below.
-	due      time.Time
-	position int // in the schedule's heap; notWaiting while it is scraped or gone
-	// cancel cancels the scrape in progress, and gone means that the endpoint has vanished.
+	due   time.Time
+	timer *time.Timer // of the next scrape
+	// cancel cancels the scrape in progress, if there is one. gone means that the endpoint has vanished.
 	cancel context.CancelFunc
 	gone   bool
 	// unserved counts the last answers in a row by which the target does not serve this profile.
@@ -43,9 +43,6 @@ type scrapedEndpoint struct {
 	// delta belongs to the scrape in progress.
 	delta deltaState
 }
-
-// notWaiting is the position of an endpoint that is not in the heap.
-const notWaiting = -1
 
 // The states of an endpoint, as the status page and the metrics name them.
 const (
@@ -144,6 +141,10 @@ func isUnserved(err error) bool {
 var unservedStatuses = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone,
 	http.StatusNotImplemented}
 
+// grain divides an interval into the places at which scrapes begin, so that several begin together. Waking up for each
+// of 160 scrapes a second takes nearly half of their processor time (docs/benchmarks.md).
+const grain = 50 * time.Millisecond
+
 // offsetOf returns the fixed place of an endpoint within its interval. It depends only on the endpoint and on seed, so
 // that updates and restarts do not change it, and it differs between collectors.
 func offsetOf(seed, key, kind string, interval time.Duration) time.Duration {
@@ -153,7 +154,7 @@ func offsetOf(seed, key, kind string, interval time.Duration) time.Duration {
 		_, _ = digest.WriteString(part)
 		_, _ = digest.Write([]byte{0})
 	}
-	return time.Duration(digest.Sum64() % uint64(interval))
+	return time.Duration(digest.Sum64() % uint64(interval)).Truncate(grain)
 }
 
 // untilTick returns the time from now to the next moment that is offset after a whole number of intervals since 1970.
