@@ -23,11 +23,13 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // Manager runs the discovery of several jobs, each within its `target_limit`. It sleeps while nothing changes.
 type Manager struct {
-	log       zapcore.Core
+	log       *zap.Logger
 	logger    *slog.Logger // writes to log
 	jobs      []*job
 	providers []*provider
@@ -69,8 +71,8 @@ func NewManager(cfgs []*Config, logger *zap.Logger) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		log:       logger.Core(),
-		logger:    newLogger(logger.Core()),
+		log:       logger,
+		logger:    newLogger(logger),
 		every:     5 * time.Second,
 		firstLook: time.Minute,
 	}
@@ -98,7 +100,7 @@ func (m *Manager) provider(cfg *Config, d discovery.Config, metrics *discovery.S
 		}
 	}
 	options := discovery.DiscovererOptions{
-		Logger:  newLogger(newOnceIn(logEvery, m.log)).With("discovery", d.Name(), "job", cfg.JobName),
+		Logger:  newLogger(onceIn(logEvery, m.log)).With("discovery", d.Name(), "job", cfg.JobName),
 		Metrics: metrics.MechanismMetrics[d.Name()],
 		SetName: cfg.JobName,
 	}
@@ -128,70 +130,40 @@ const logEvery = 5 * time.Minute
 // maxSubjects bounds the files, names and objects that are told apart. Messages about others are one.
 const maxSubjects = 100
 
-// onceIn is a core that logs a message about the same subject once in an interval.
-type onceIn struct {
-	zapcore.Core
-	interval time.Duration
-	mu       *sync.Mutex
-	logged   map[string]time.Time
-}
-
-func newOnceIn(interval time.Duration, core zapcore.Core) *onceIn {
-	return &onceIn{Core: core, interval: interval, mu: &sync.Mutex{}, logged: map[string]time.Time{}}
-}
-
-func (o *onceIn) With(fields []zapcore.Field) zapcore.Core {
-	with := *o
-	with.Core = o.Core.With(fields)
-	return &with
-}
-
-func (o *onceIn) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if o.Enabled(entry.Level) {
-		return checked.AddCore(entry, o)
-	}
-	return checked
-}
-
-func (o *onceIn) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	// The message without the error, which may differ at every try: it can have the port of a connection.
-	subject := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		if f.Key != "err" {
-			f.AddTo(subject)
+// onceIn returns a logger that writes a message about the same subject once in an interval.
+func onceIn(interval time.Duration, logger *zap.Logger) *zap.Logger {
+	var mu sync.Mutex
+	logged := map[string]time.Time{}
+	return telemetry.Rewrite(logger, func(entry *zapcore.Entry, fields []zapcore.Field) ([]zapcore.Field, bool) {
+		// The message without the error, which may differ at every try: it can have the port of a connection.
+		subject := zapcore.NewMapObjectEncoder()
+		for _, f := range fields {
+			if f.Key != "err" {
+				f.AddTo(subject)
+			}
 		}
-	}
-	if o.isDue(entry.Message, fmt.Sprint(subject.Fields), entry.Time) {
-		if checked := o.Core.Check(entry, nil); checked != nil {
-			checked.Write(fields...)
+		key := entry.Message + fmt.Sprint(subject.Fields)
+		mu.Lock()
+		defer mu.Unlock()
+		maps.DeleteFunc(logged, func(_ string, last time.Time) bool { return entry.Time.Sub(last) >= interval })
+		if _, isKnown := logged[key]; !isKnown && len(logged) >= maxSubjects {
+			key = entry.Message
 		}
-	}
-	return nil
-}
-
-func (o *onceIn) isDue(message, subject string, at time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	key := message + subject
-	if _, known := o.logged[key]; !known && len(o.logged) >= maxSubjects {
-		maps.DeleteFunc(o.logged, func(_ string, last time.Time) bool { return at.Sub(last) >= o.interval })
-		if len(o.logged) >= maxSubjects {
-			key = message
+		_, isKnown := logged[key]
+		if !isKnown {
+			logged[key] = entry.Time
 		}
-	}
-	if last, known := o.logged[key]; known && at.Sub(last) < o.interval {
-		return false
-	}
-	o.logged[key] = at
-	return true
+		return fields, !isKnown
+	})
 }
 
 // newLogger returns a logger without the debug level, at which discovery logs all the time.
-func newLogger(log zapcore.Core) *slog.Logger {
-	if quieter, err := zapcore.NewIncreaseLevelCore(log, zapcore.InfoLevel); err == nil { // else log is above that level
-		log = quieter
+func newLogger(log *zap.Logger) *slog.Logger {
+	core := log.Core()
+	if quieter, err := zapcore.NewIncreaseLevelCore(core, zapcore.InfoLevel); err == nil { // else log is above that level
+		core = quieter
 	}
-	return slog.New(zapslog.NewHandler(log, zapslog.AddStacktraceAt(math.MaxInt)))
+	return slog.New(zapslog.NewHandler(core, zapslog.AddStacktraceAt(math.MaxInt)))
 }
 
 // Run discovers targets until ctx ends, and calls apply with what each discovery has found, which is often what it

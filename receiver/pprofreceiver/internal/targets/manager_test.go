@@ -195,7 +195,7 @@ func TestNothingFound(t *testing.T) {
 	assert.Equal(t, zapcore.WarnLevel, find()[1].Level)
 
 	core, logs = observer.New(zapcore.DebugLevel)
-	m.logger = newLogger(core)
+	m.logger = newLogger(zap.New(core))
 	m.warnOfNothing(Update{Jobs: []JobReport{{Discovered: 1}, {Discovered: 0}}})
 	require.Len(t, find(), 1)
 	assert.Equal(t, "both", find()[0].ContextMap()["job"])
@@ -239,7 +239,7 @@ func TestSharedDiscovery(t *testing.T) {
 // A discovery that fails again and again does not fill the log.
 func TestLogIsSampled(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	handler := newLogger(newOnceIn(logEvery, core)).With("job", "pods").Handler()
+	handler := newLogger(onceIn(logEvery, zap.New(core))).With("job", "pods").Handler()
 	at := time.Unix(1e9, 0)
 	write := func(message string, fields ...any) {
 		record := slog.NewRecord(at, slog.LevelError, message, 0)
