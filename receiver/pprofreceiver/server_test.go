@@ -4,10 +4,8 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -93,22 +91,6 @@ func TestServerShutdownFinishesRequests(t *testing.T) {
 	require.NoError(t, <-down)
 	assert.Len(t, f.Next.All(), 1)
 	assert.Equal(t, http.StatusNoContent, <-answered)
-}
-
-// A push that takes longer than write_timeout gets no answer.
-func TestServerWriteTimeout(t *testing.T) {
-	f := newFixture(t, "server: {endpoint: 'localhost:0', write_timeout: 50ms}")
-	f.Next.Err = func(int) error {
-		time.Sleep(100 * time.Millisecond)
-		return nil
-	}
-	f.start(nil)
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Post(f.pushURL(), "", bytes.NewReader(sourcetest.Captured(t, "go-heap.pb.gz")))
-	if err == nil {
-		_ = response.Body.Close()
-	}
-	assert.ErrorIs(t, err, io.EOF)
 }
 
 // If a source cannot start, those before it are shut down.

@@ -41,10 +41,11 @@ func TestBinaryAnswerNamedText(t *testing.T) {
 			handler http.HandlerFunc
 			want    []byte
 		}{
-			"gzip":    {sourcetest.Serve(zipped, "Content-Type", kind), zipped},
-			"plain":   {sourcetest.Serve(plain, "Content-Type", kind), plain},
-			"encoded": {sourcetest.Serve(zipped, "Content-Type", kind, "Content-Encoding", "gzip"), plain},
-			"encoded twice": {sourcetest.Serve(profiletest.Gzip(zipped), "Content-Type", kind, "Content-Encoding", "gzip"),
+			"gzip":        {sourcetest.Serve(zipped, "Content-Type", kind), zipped},
+			"plain":       {sourcetest.Serve(plain, "Content-Type", kind), plain},
+			"encoded":     {sourcetest.Serve(zipped, "Content-Type", kind, "Content-Encoding", "gzip"), plain},
+			"not encoded": {sourcetest.Serve(zipped, "Content-Type", kind, "Content-Encoding", "identity"), zipped},
+			"encoded twice": {sourcetest.Serve(profiletest.Gzip(zipped), "Content-Type", kind, "Content-Encoding", "GZIP"),
 				zipped},
 		} {
 			got, err := get(t, tc.handler, 1<<20, 64<<20)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,6 +108,10 @@ func TestScrapeFaults(t *testing.T) {
 		"501": {fail(501), ingest.HTTPStatus, stateBackedOff, "status 501"},
 		"a page": {sourcetest.Serve([]byte("<html>hello</html>")), ingest.ContentType, stateBackedOff,
 			"text/html"},
+		"JSON": {sourcetest.Serve([]byte("{}"), "Content-Type", "application/json; charset=utf-8"), ingest.ContentType,
+			stateBackedOff, "application/json"},
+		"a text of no type": {sourcetest.Serve(sourcetest.Captured(t, "go-goroutine-debug1.txt"), "Content-Type", ""),
+			ingest.NotPprof, stateBackedOff, "seems to be"},
 		"a debug page": {sourcetest.Serve([]byte("heap profile: 1: 2 [3: 4]"), "Content-Type", "text/plain"),
 			ingest.ContentType, stateBackedOff, "heap profile"},
 		"garbage": {sourcetest.Serve([]byte{8, 1, 255, 254}, "Content-Type", "x/y"), ingest.NotPprof,
@@ -165,49 +168,6 @@ func TestScrapeUnreachable(t *testing.T) {
 	assert.Equal(t, stateDown, f.endpoint(0, "a").State, "it is scraped at every interval: it may be back soon")
 	assert.Equal(t, int64(1), f.Sum(metricScrapeTargets, "job", "shop", "state", stateDown))
 	assert.Zero(t, f.Sum(metricScrapeTargets, "state", stateUp))
-}
-
-// Several layers of compression around a pprof, with and without a Content-Encoding, all result in the same profile.
-func TestScrapeContentEncodings(t *testing.T) {
-	zipped := sourcetest.Captured(t, "go-heap.pb.gz")
-	plain := profiletest.Gunzip(t, zipped)
-	for name, handler := range map[string]http.HandlerFunc{
-		"its own gzip":                     sourcetest.Serve(zipped, "Content-Type", "x/y"),
-		"none":                             sourcetest.Serve(plain, "Content-Type", "x/y"),
-		"its own gzip, called an encoding": sourcetest.Serve(zipped, "Content-Type", "x/y", "Content-Encoding", "gzip"),
-		"gzip around its own": sourcetest.Serve(profiletest.Gzip(zipped), "Content-Type", "x/y",
-			"Content-Encoding", "GZIP"),
-		"identity": sourcetest.Serve(zipped, "Content-Type", "x/y", "Content-Encoding", "identity"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			site := sourcetest.NewSite(t, handler)
-			f := newFixture(t, 0, nil).begin(scrapeTargetOf(t, site.URL, "/memory"))
-			assert.Equal(t, 4, f.Await(1)[0].ProfileCount())
-		})
-	}
-}
-
-// A kind that is not served is scraped less and less often, the others at every interval. Once it is served, so is it.
-func TestScrapeBacksOff(t *testing.T) {
-	t.Parallel()
-	var asked atomic.Int64
-	good := sourcetest.Captured(t, "go-heap.pb.gz")
-	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{
-		"/memory": sourcetest.Serve(good),
-		"/mutex": func(w http.ResponseWriter, r *http.Request) {
-			if asked.Add(1) <= 4 {
-				http.NotFound(w, r)
-				return
-			}
-			_, _ = w.Write(good)
-		},
-	}))
-	f := newFixture(t, 0, nil).begin(scrapeTargetOf(t, site.URL, "/memory", "/mutex"))
-	f.eventually(func() bool { return f.endpoint(0, "mutex").State == stateBackedOff })
-	f.eventually(func() bool { return len(ofKind(f.Next.All(), "mutex")) >= 3 })
-	assert.NotEmpty(t, ofKind(f.Next.All(), "memory"))
-	assert.Equal(t, int64(4), f.Sum(metricScrapes, "profile", "mutex", "outcome", string(ingest.HTTPStatus)))
-	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("does not serve this profile").Len())
 }
 
 // A target slower than its interval gets one request at a time, and the ticks that it missed are counted.
