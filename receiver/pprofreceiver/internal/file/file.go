@@ -44,17 +44,17 @@ type Reader struct {
 	// include and moveTo are absolute.
 	include, moveTo string
 	seen            *seenFiles
-	// isIncomplete reports that the last scan ended at MaxEntries, hasScanned that there was one.
-	isIncomplete, hasScanned bool
-	now                      func() time.Time
+	hasScanned      bool
+	now             func() time.Time
 }
 
 // New returns a reader that is not started.
 func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Reader {
 	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.Changes(set.Logger),
 		scans: &telemetry.Changes{
-			Logger: set.Logger, Recovered: "all folders of `include` can be listed again",
-			Failed: "cannot list all folders of `include`, whose files are not read; suppressing repeats until the error changes",
+			Logger: set.Logger, Recovered: "all files and folders of `include` are listed again",
+			Failed: "cannot list all files and folders of `include`; those that are left out are not read; " +
+				"suppressing repeats until the error changes",
 		}}
 }
 
@@ -122,19 +122,13 @@ func (f *Reader) saveSeen(ctx context.Context, always bool) {
 
 // find lists the files, the oldest first. Of several paths to one file only one is listed.
 func (f *Reader) find(ctx context.Context) []foundFile {
-	paths, complete, err := glob(f.include, f.cfg.MaxEntries, f.moveTo)
-	if f.scans.Note(fmt.Sprint(err), err); err == nil && len(paths) == 0 && !f.hasScanned {
+	paths, err := glob(f.include, f.cfg.MaxEntries, f.moveTo)
+	if f.scans.Note(fmt.Sprint(err), err); err != nil {
+		f.ingest.Metrics.ReceiverPprofFileIncompleteScans.Add(ctx, 1)
+	} else if len(paths) == 0 && !f.hasScanned {
 		f.set.Logger.Info("no file matches `include` yet", zap.String("include", f.include))
 	}
 	f.hasScanned = true
-	if !complete || err != nil {
-		f.ingest.Metrics.ReceiverPprofFileIncompleteScans.Add(ctx, 1)
-		if !complete && !f.isIncomplete {
-			f.set.Logger.Warn("too many files and folders; those after `max_entries` are not read until others are gone",
-				zap.String("include", f.include), zap.Int("max_entries", f.cfg.MaxEntries))
-		}
-	}
-	f.isIncomplete = !complete
 	found := make([]foundFile, 0, len(paths))
 	f.sortByPreference(paths)
 	known := map[inode]bool{}

@@ -29,7 +29,7 @@ func TestFolderWithoutPermission(t *testing.T) {
 	asNobody(t)
 	assert.Equal(t, []string{other}, d.scan())
 	assert.Empty(t, d.scan())
-	lines := d.Logs.FilterMessageSnippet("cannot list all folders of `include`").All()
+	lines := d.Logs.FilterMessageSnippet("cannot list all files and folders of `include`").All()
 	require.Len(t, lines, 1)
 	assert.Contains(t, lines[0].ContextMap()["error"], "secret: permission denied")
 	assert.EqualValues(t, 2, d.Sum("otelcol_receiver_pprof_file_incomplete_scans"))

@@ -15,10 +15,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// glob returns the paths that match a pattern. It visits at most maxEntries files and folders; complete is false if
-// there are more. err is that of the first folder that could not be listed; paths are those of the others. It does not
-// list the folder skip. `**` does not follow symbolic links, which could form a loop.
-func glob(pattern string, maxEntries int, skip string) (paths []string, complete bool, err error) {
+// glob returns the paths that match a pattern. It visits at most maxEntries files and folders. err is that of the first
+// folder that could not be listed, or not whole; paths are those of the others. It does not list the folder skip. `**`
+// does not follow symbolic links, which could form a loop.
+func glob(pattern string, maxEntries int, skip string) (paths []string, err error) {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
 	bounded := &boundedFS{FS: os.DirFS(base), base: filepath.FromSlash(base), skip: skip, left: maxEntries,
 		listed: map[string]int{}}
@@ -27,15 +27,16 @@ func glob(pattern string, maxEntries int, skip string) (paths []string, complete
 	for i, path := range paths {
 		paths[i] = filepath.Join(bounded.base, filepath.FromSlash(path))
 	}
-	return paths, !bounded.exceeded, err
+	return paths, err
 }
+
+var errTooMany = errors.New("there are more than `max_entries` files and folders")
 
 // boundedFS is a file system that lists a number of entries: a folder may have more than fit into memory.
 type boundedFS struct {
 	fs.FS
 	base, skip string
 	left       int
-	exceeded   bool
 	err        error
 	// listed has the folders with the number of their entries that were listed: the matcher reads a folder several times.
 	listed map[string]int
@@ -82,7 +83,7 @@ func (b *boundedFS) readDir(name string) (entries []fs.DirEntry, err error) {
 	}
 	if len(entries) > room {
 		entries = entries[:room]
-		b.exceeded = true
+		b.err = cmp.Or(b.err, errTooMany)
 	}
 	if !again {
 		b.listed[name] = len(entries)

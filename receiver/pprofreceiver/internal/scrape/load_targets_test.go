@@ -90,7 +90,7 @@ func loadHandler() http.Handler {
 }
 
 func loadFile(name string) []byte {
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "pprof", name))
 	if err != nil {
 		log.Fatal(err)
 	}
