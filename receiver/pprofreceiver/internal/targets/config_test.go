@@ -142,9 +142,9 @@ func TestFaults(t *testing.T) {
 		"keys of metrics": {"job_name: a\nmetrics_path: /metrics" + someDiscovery,
 			[]string{"`metrics_path` is not a key here"}},
 		"a scheme in a target": {"job_name: a\nstatic_configs: [{targets: ['http://me:hunter2@h:1/x?token=hunter2']}]",
-			[]string{"`static_configs[0].targets` must be addresses: found \"http://%E2%80%A6@h:1/x\": write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`"}},
+			[]string{"`static_configs[0].targets` must be addresses: found \"http://REDACTED:REDACTED@h:1/x\": write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`"}},
 		"a user in a target": {"job_name: a\nstatic_configs: [{targets: ['me:hunter2@h:1']}]",
-			[]string{"found \"…@h:1\": a user and password belong in `basic_auth`"}},
+			[]string{"found \"REDACTED:REDACTED@h:1\": a user and password belong in `basic_auth`"}},
 		"an empty target": {"job_name: a\nstatic_configs: [{targets: ['']}]", []string{"the address is empty"}},
 		"bad ports": {
 			"job_name: a\nstatic_configs: [{targets: ['h:0', 'h:65536', 'h:x', ':1', 'a b:1', '[h]:1', '[::1', 'a:b:1']}]",

@@ -201,13 +201,6 @@ func TestNothingFound(t *testing.T) {
 	assert.Equal(t, "both", find()[0].ContextMap()["job"])
 }
 
-func TestDNSConfiguration(t *testing.T) {
-	cfg := mustLoad(t, "job_name: dns\ndns_sd_configs: [{names: [shop.invalid], type: A, port: 6060}]")
-	m, err := NewManager([]*Config{cfg}, zap.NewNop())
-	require.NoError(t, err)
-	assert.Len(t, m.providers, 1)
-}
-
 // What can never work is an error before anything starts.
 func TestNewManagerFaults(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 )
 
@@ -227,10 +228,10 @@ func parseAddress(s string) (address, error) {
 	if strings.Contains(s, "/") {
 		return address{},
 			fmt.Errorf("found %q: write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`",
-				withoutUser(s))
+				shown(s))
 	}
 	if strings.Contains(s, "@") {
-		return address{}, fmt.Errorf("found %q: a user and password belong in `basic_auth`", withoutUser(s))
+		return address{}, fmt.Errorf("found %q: a user and password belong in `basic_auth`", shown(s))
 	}
 	if ip, isIP := parseIP(s); isIP {
 		return address{host: ip.String()}, nil
@@ -259,6 +260,15 @@ func parseAddress(s string) (address, error) {
 		return address{}, fmt.Errorf("found %q: write host:port", s)
 	}
 	return a, nil
+}
+
+// shown returns an address without its user, password and query, so that errors can quote it.
+func shown(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	if strings.Contains(address, "://") {
+		return redact.RawURL(address)
+	}
+	return strings.TrimPrefix(redact.RawURL("//"+address), "//")
 }
 
 func parseIP(s string) (netip.Addr, bool) {

@@ -329,16 +329,3 @@ func discoveryKeys() []string {
 	}
 	return keys
 }
-
-// withoutUser removes the user, the password and the query, so that errors can quote an address.
-func withoutUser(address string) string {
-	address, _, _ = strings.Cut(address, "?")
-	if u, err := url.Parse(address); err == nil && u.User != nil {
-		u.User = url.User("…")
-		return u.String()
-	}
-	if _, host, found := strings.Cut(address, "@"); found {
-		return "…@" + host
-	}
-	return address
-}
