@@ -104,7 +104,7 @@ func TestPushFiles(t *testing.T) {
 		body, contentType := form(t, "a", heap, "b", mutex, "c", heap)
 		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusUnprocessableEntity, code)
-		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "Permanent error: no"}, {File: "c"}}, a.Files)
+		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "no"}, {File: "c"}}, a.Files)
 		assert.Len(t, f.Next.All(), 2)
 	})
 	t.Run("what is no file is refused", func(t *testing.T) {

@@ -93,11 +93,11 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	report, err := s.path.Deliver(r.Context(), ld, reservation)
 	switch {
 	case err != nil && otlpstatus.IsPermanent(err):
-		answerHEC(w, http.StatusBadRequest, hec.Answer{Code: hec.InvalidData, Reason: err.Error()})
+		answerHEC(w, http.StatusBadRequest, hec.Answer{Code: hec.InvalidData, Reason: otlpstatus.Reason(err)})
 	case err != nil:
 		_, delay := otlpstatus.ForRetry(err)
 		httpserver.SetRetryAfter(w, delay)
-		answerHEC(w, http.StatusServiceUnavailable, hec.Answer{Code: hec.Busy, Reason: err.Error()})
+		answerHEC(w, http.StatusServiceUnavailable, hec.Answer{Code: hec.Busy, Reason: otlpstatus.Reason(err)})
 	case report.Rejected > 0:
 		answerHEC(w, http.StatusBadRequest, hec.Answer{
 			Code: hec.InvalidData, InvalidEvent: &report.First, Rejected: report.Rejected, Reason: report.Message,

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package otlpstatus translates errors of the pipeline for senders: whether a retry may help (IsPermanent),
-// after which delay (RetryDelay), and its status in gRPC (Of) and HTTP (ToHTTP).
+// after which delay (RetryDelay), why (Reason), and its status in gRPC (Of) and HTTP (ToHTTP).
 package otlpstatus
 
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"time"
 
@@ -67,12 +68,24 @@ func ForRetry(err error) (code int, delay time.Duration) {
 	return ToHTTP(s), RetryDelay(s.Err())
 }
 
+// wrapping matches what the Collector and gRPC put in front of errors on their way through a pipeline.
+var wrapping = regexp.MustCompile(`(?:Permanent error|not retryable error|no more retries left|Throttle \([^)]*\), error): ` +
+	`|rpc error: code = \S+ desc = `)
+
+// Reason returns why the pipeline refused data, for senders: they know nothing of its wrappers.
+func Reason(err error) string { return unwrapped(err.Error()) }
+
+// unwrapped returns the text of an error in valid UTF-8: it may quote received data.
+func unwrapped(text string) string { return dictionary.ValidUTF8(wrapping.ReplaceAllString(text, "")) }
+
 // Of returns the gRPC status for an error of the pipeline, or for one that names its HTTP status (OTLP specification,
 // Failures). If the sender should retry, the status carries a RetryInfo: without it, senders treat ResourceExhausted as
 // permanent.
 func Of(err error) *status.Status {
 	s, known := status.FromError(err)
-	message := dictionary.ValidUTF8(err.Error()) // it may quote received data
+	answer := s.Proto() // a copy
+	answer.Message = unwrapped(answer.GetMessage())
+	s, message := status.FromProto(answer), answer.Message
 	var fault interface{ HTTPStatus() int }
 	switch {
 	case errors.As(err, &fault) && fault.HTTPStatus() != http.StatusServiceUnavailable:

@@ -82,7 +82,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, reservation *budget.Re
 			refused, r.Incomplete = err, 0
 			records := result.Profiling - len(result.Rejected)
 			p.Metrics.reject(ctx, ReasonRefused, records)
-			r.add(records, result.FirstRead, fmt.Sprintf("the profiles were refused: %v", err))
+			r.add(records, result.FirstRead, "the profiles were refused: "+otlpstatus.Reason(err))
 		}
 	}
 	if result.Others > 0 {
@@ -134,7 +134,7 @@ func (p *Path) others(ctx context.Context, ld plog.Logs, result *splunklog.Resul
 	err := p.Logs(ctx, splunklog.Rest(ld))
 	if otlpstatus.IsPermanent(err) {
 		p.Metrics.reject(ctx, ReasonRefused, result.Others)
-		r.add(result.Others, result.FirstOther, fmt.Sprintf("the records without a profile were refused: %v", err))
+		r.add(result.Others, result.FirstOther, "the records without a profile were refused: "+otlpstatus.Reason(err))
 	}
 	return err
 }

@@ -116,15 +116,15 @@ func TestRefusalForGood(t *testing.T) {
 		"of all there was": {never, nil, []string{stack}, Report{}, true},
 		"of both":          {never, never, []string{stack, "log"}, Report{}, true},
 		"of later profiles": {never, nil, []string{"log", "bad", "log", stack, stack}, Report{Rejected: 3, First: 1,
-			Message: "record 1: no line of the text is a stack frame; the profiles were refused: Permanent error: never"}, false},
+			Message: "record 1: no line of the text is a stack frame; the profiles were refused: never"}, false},
 		"of the last": {never, nil, []string{"log", "log", stack},
-			Report{Rejected: 1, First: 2, Message: "the profiles were refused: Permanent error: never"}, false},
+			Report{Rejected: 1, First: 2, Message: "the profiles were refused: never"}, false},
 		"of the profiles": {never, nil, []string{stack, "log", stack},
-			Report{Rejected: 2, First: 0, Message: "the profiles were refused: Permanent error: never"}, false},
+			Report{Rejected: 2, First: 0, Message: "the profiles were refused: never"}, false},
 		"of the logs": {nil, never, []string{stack, "log"},
-			Report{Rejected: 1, First: 1, Message: "the records without a profile were refused: Permanent error: never"}, false},
+			Report{Rejected: 1, First: 1, Message: "the records without a profile were refused: never"}, false},
 		"and one that is bad": {never, nil, []string{"log", stack, "bad"}, Report{Rejected: 2, First: 1,
-			Message: "record 2: no line of the text is a stack frame; the profiles were refused: Permanent error: never"}, false},
+			Message: "record 2: no line of the text is a stack frame; the profiles were refused: never"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o order

@@ -41,7 +41,7 @@ func writeError(w http.ResponseWriter, _ *http.Request, status int, err error) {
 	answer := struct {
 		Error string       `json:"error"`
 		Files []pushedFile `json:"files,omitempty"`
-	}{Error: err.Error()}
+	}{Error: otlpstatus.Reason(err)}
 	var form *formError
 	if errors.As(err, &form) {
 		answer.Files = form.files

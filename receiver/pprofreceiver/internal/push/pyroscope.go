@@ -389,11 +389,11 @@ var grpcErrors = connect.NewErrorWriter()
 
 // writePyroscopeError answers calls over gRPC, or as Connect's unary calls and Pyroscope's /ingest do.
 func writePyroscopeError(w http.ResponseWriter, r *http.Request, status int, err error) {
-	code := connect.Code(otlpstatus.CodeOf(status))
+	code, reason := connect.Code(otlpstatus.CodeOf(status)), otlpstatus.Reason(err)
 	if isGRPC(r) {
-		_ = grpcErrors.Write(w, r, connect.NewError(code, err)) // the sender may be gone
+		_ = grpcErrors.Write(w, r, connect.NewError(code, errors.New(reason))) // the sender may be gone
 		return
 	}
-	body, _ := json.Marshal(map[string]string{"code": code.String(), "message": err.Error()}) // strings always marshal
+	body, _ := json.Marshal(map[string]string{"code": code.String(), "message": reason}) // strings always marshal
 	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }

@@ -167,7 +167,7 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 		if why == "" || ingest.IsBusy(file.err) {
 			return file.err
 		}
-		file.Error = file.err.Error()
+		file.Error = otlpstatus.Reason(file.err)
 		bad = append(bad, file)
 		if why == ingest.TooLarge {
 			break // there is no room for the rest either
@@ -193,7 +193,7 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 			file.Error = ""
 			continue
 		}
-		file.Error = err.Error()
+		file.Error = otlpstatus.Reason(err)
 		if !otlpstatus.IsPermanent(err) {
 			return &formError{err, files} // the sender repeats all of them
 		}
