@@ -84,7 +84,7 @@ func TestErrors(t *testing.T) {
 		"/api/flamegraph?service=shop&profile=process_cpu&tpye=y":         {400, `unknown parameter \"tpye\"`},
 		"/api/flamegraph?service=shop&profile=process_cpu&seconds=-1":     {400, "`seconds` must be a positive number"},
 		"/api/flamegraph?service=shop&profile=process_cpu&seconds=NaN":    {400, "`seconds` must be a positive number"},
-		"/api/flamegraph?service=shop&profile=process_cpu&from=yesterday": {400, "`from` is not a time"},
+		"/api/flamegraph?service=shop&profile=process_cpu&from=yesterday": {400, "`from`: \\\"yesterday\\\" is not a time"},
 		"/api/flamegraph?service=shop&profile=process_cpu&from=5&until=4": {400, "`until` must be after `from`"},
 		"/api/flamegraph?service=shop&profile=process_cpu&max_nodes=1e9": {400,
 			"`max_nodes` must be a number from 1 to 500000"},

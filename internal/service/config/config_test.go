@@ -56,9 +56,18 @@ func TestValues(t *testing.T) {
 		"2 weeks": {retention: units + "336h"},
 		"300":     {retention: units + "1h30m", maxBytes: "is not a number without quotes"},
 		"soon":    {retention: units + "1h30m", maxBytes: "is not a number without quotes"},
-		"10GiB":   {maxBytes: "is not a number without a unit: write 10737418240"},
-		"512 mb":  {maxBytes: "is not a number without a unit: write 512000000"},
-		"64k":     {maxBytes: "is not a number without a unit: write 65536"},
+		// Durations are nanoseconds in 64 bits.
+		"10000000h":                     {retention: "is too long: at most 2562047h"},
+		"2562047h1000000m":              {retention: "is too long: at most 2562047h"},
+		"106752d":                       {retention: "is too long: at most 2562047h"},
+		"9000000000000000000000 weeks":  {retention: "is too long: at most 2562047h"},
+		"106751d":                       {retention: units + "2562024h"},
+		"9999999k":                      {maxBytes: "is not a number without a unit: write 10239998976"},
+		"2t":                            {maxBytes: "is not a number without a unit: write 2199023255552"},
+		"99999999999999999999999999gib": {maxBytes: "is too large: at most 9223372036854775807"},
+		"10GiB":                         {maxBytes: "is not a number without a unit: write 10737418240"},
+		"512 mb":                        {maxBytes: "is not a number without a unit: write 512000000"},
+		"64k":                           {maxBytes: "is not a number without a unit: write 65536"},
 	} {
 		storage := map[string]any{}
 		if want.retention != "" {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -80,52 +81,75 @@ func (v *Values) Explain(message string) (lines []string) {
 				continue
 			}
 			if how := explain(value); how != "" {
-				lines = append(lines, fmt.Sprintf("`%s`: %q is not %s", strings.ReplaceAll(key, confmap.KeyDelimiter, "."), value, how))
+				lines = append(lines, fmt.Sprintf("`%s`: %q is %s", strings.ReplaceAll(key, confmap.KeyDelimiter, "."), value, how))
 			}
 		}
 	}
 	return lines
 }
 
+// These match durations as Go writes them, days and weeks, and numbers of bytes with a unit.
+var (
+	inGo    = regexp.MustCompile(`^((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
+	inDays  = regexp.MustCompile(`^(\d+) ?(d|w|days?|weeks?)$`)
+	inUnits = regexp.MustCompile(`^(\d+) ?([kmgt])(i?b?)$`)
+)
+
+// MaxHours is the longest duration.
+const MaxHours = math.MaxInt64 / int64(time.Hour)
+
+// IsTooLong reports whether a text is a duration, or days or weeks, and longer than MaxHours.
+func IsTooLong(text string) bool {
+	_, err := time.ParseDuration(text)
+	return err != nil && inGo.MatchString(text) || hoursOfDays(text) > float64(MaxHours)
+}
+
+// hoursOfDays returns the hours of days or weeks, or 0 if a text is neither.
+func hoursOfDays(text string) float64 {
+	match := inDays.FindStringSubmatch(strings.ToLower(text))
+	switch {
+	case match == nil:
+		return 0
+	case match[2][0] == 'w':
+		return 7 * 24 * number(match[1])
+	}
+	return 24 * number(match[1])
+}
+
 func explainDuration(value string) string {
 	if _, err := time.ParseDuration(value); err == nil {
 		return ""
 	}
-	return "a duration: the units are h, m, s and ms, as in " + asDuration(value)
+	if IsTooLong(value) {
+		return fmt.Sprintf("too long: at most %dh", MaxHours)
+	}
+	example := "1h30m"
+	if hours := hoursOfDays(value); hours > 0 {
+		example = fmt.Sprintf("%.0fh", hours)
+	}
+	return "not a duration: the units are h, m, s and ms, as in " + example
 }
-
-// inUnits matches a number of bytes with a unit.
-var inUnits = regexp.MustCompile(`^(\d{1,6}) ?([kmgt])(i?b?)$`)
 
 func explainNumber(value string) string {
 	match := inUnits.FindStringSubmatch(strings.ToLower(value))
 	if match == nil {
-		return "a number without quotes"
+		return "not a number without quotes"
 	}
-	number, _ := strconv.ParseInt(match[1], 10, 64) // it has few digits
-	base := int64(1024)
+	bytes, base := number(match[1]), 1024.0
 	if match[3] == "b" {
 		base = 1000
 	}
 	for range 1 + strings.Index("kmgt", match[2]) {
-		number *= base
+		bytes *= base
 	}
-	return fmt.Sprintf("a number without a unit: write %d", number)
+	if bytes >= math.MaxInt64 {
+		return fmt.Sprintf("too large: at most %d", math.MaxInt64)
+	}
+	return fmt.Sprintf("not a number without a unit: write %.0f", bytes)
 }
 
-// inDays matches days and weeks.
-var inDays = regexp.MustCompile(`^(\d{1,6}) ?(d|w|days?|weeks?)$`)
-
-// asDuration returns days and weeks in hours, and for anything else an example.
-func asDuration(value string) string {
-	match := inDays.FindStringSubmatch(strings.ToLower(value))
-	if match == nil {
-		return "1h30m"
-	}
-	hours, _ := strconv.Atoi(match[1]) // it has few digits
-	hours *= 24
-	if match[2][0] == 'w' {
-		hours *= 7
-	}
-	return strconv.Itoa(hours) + "h"
+// number returns the number that digits are, or infinity.
+func number(digits string) float64 {
+	n, _ := strconv.ParseFloat(digits, 64) // digits have no syntax to fail
+	return n
 }

@@ -79,7 +79,7 @@ func TestAnyTime(t *testing.T) {
 	}
 	status, body := get("/api/timeline" + query + "&from=5e10")
 	assert.Equal(t, http.StatusBadRequest, status)
-	assert.Contains(t, body, "`from` is not a time")
+	assert.Contains(t, body, "`from`: \\\"5e10\\\" is not a time")
 }
 
 // A text that few bytes make very long is refused before it takes memory.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -187,8 +188,8 @@ func (p *Params) time(now time.Time, prefix string, sel *model.Selection) {
 	}
 	seconds, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(seconds > 0 && seconds <= math.MaxInt32) {
-		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, model.Shorten(value)),
-			"write 300 for five minutes, or from=now-5m"))
+		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number up to %d, found %q", prefix, math.MaxInt32,
+			model.Shorten(value)), "write 300 for five minutes, or from=now-5m"))
 		return
 	}
 	sel.Until = p.moment(prefix+"until", now, now.UnixNano())
@@ -203,12 +204,10 @@ func (p *Params) moment(key string, now time.Time, without int64) int64 {
 	}
 	t, err := ParseTime(value, now)
 	if err != nil {
-		p.Fail(BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, model.Shorten(value)), timeHint))
+		p.Fail(BadRequest(fmt.Sprintf("`%s`: %v", key, err), ""))
 	}
 	return t
 }
-
-const timeHint = "write 2026-01-31T12:00:00Z, now-1h, or Unix time in seconds or milliseconds"
 
 // ParseTime reads a time in Unix nanoseconds: RFC 3339, now or now-1h, or Unix time in seconds, milliseconds,
 // microseconds or nanoseconds, depending on its size.
@@ -223,13 +222,17 @@ func ParseTime(s string, now time.Time) (int64, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
 		return t.UnixNano(), nil
 	}
-	return 0, fmt.Errorf("%q is not a time: %s", model.Shorten(s), timeHint)
+	if isRelative && config.IsTooLong(ago) {
+		return 0, fmt.Errorf("%q is too long ago: at most now-%dh", model.Shorten(s), config.MaxHours)
+	}
+	return 0, fmt.Errorf("%q is not a time: write 2026-01-31T12:00:00Z, now-1h, or Unix time in seconds or milliseconds",
+		model.Shorten(s))
 }
 
 // parseAgo reads a duration, in days too.
 func parseAgo(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
+	if days, ok := strings.CutSuffix(s, "d"); ok && !config.IsTooLong(s) {
+		n, err := strconv.ParseUint(days, 10, 32)
 		return time.Duration(n) * 24 * time.Hour, err
 	}
 	return time.ParseDuration(s)

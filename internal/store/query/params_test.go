@@ -29,6 +29,7 @@ func TestParseTime(t *testing.T) {
 		"now-1h":              (second-3600)*1e9 + 5,
 		"now-7d":              (second-7*86400)*1e9 + 5,
 		"now-60000d":          0,
+		"now-106751d":         0,
 		"9223372036854774":    9_223_372_036_854_774 * 1e3,
 	} {
 		got, err := ParseTime(text, now)
@@ -36,8 +37,12 @@ func TestParseTime(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	for _, text := range []string{"-1", "NaN", "9223372036854776", "9223372037", "99999999999", "1e300", "", "now-",
-		"now--1h", "now-1", "now-70000d", "now-999999999h", "now+1h", "-1h"} {
+		"now--1h", "now-1", "now-1.5d", "now+1h", "-1h", "now--999999999h"} {
 		_, err := ParseTime(text, now)
-		require.Error(t, err, text)
+		require.ErrorContains(t, err, "is not a time", text)
+	}
+	for _, text := range []string{"now-106752d", "now-999999999h", "now-2562047h1000m", "now-99999999999999999999d"} {
+		_, err := ParseTime(text, now)
+		require.ErrorContains(t, err, "is too long ago: at most now-2562047h", text)
 	}
 }
