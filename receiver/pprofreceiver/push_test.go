@@ -139,6 +139,9 @@ func TestPushAnswers(t *testing.T) {
 	const limits = "limits: {max_profile_bytes: 200000}\n"
 	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 100000}\n"+limits)
 	good := sourcetest.Captured(t, "go-heap.pb.gz")
+	otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.New().Resource("service.name", "shop").
+		Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "main")).Build())
+	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		query, method string
 		body          []byte
@@ -175,6 +178,10 @@ func TestPushAnswers(t *testing.T) {
 			reason: ingest.NotPprof, says: "seems to be metrics"},
 		"a message of the program": {body: []byte("Could not enable CPU profiling: cpu profiling already in use\n"),
 			code: 400, reason: ingest.NotPprof, says: `text: "Could not enable CPU profiling: cpu profiling already in use"; accepted are [pprof`},
+		"OTLP":            {body: otlp, code: 400, reason: ingest.NotPprof, says: "to /v1development/profiles"},
+		"OTLP, as a file": {body: profiletest.Gzip(otlp), code: 400, reason: ingest.NotPprof, says: "on port 4318"},
+		"OTLP in JSON": {body: []byte(`{"resourceProfiles":[]}`), code: 415, reason: ingest.NotPprof,
+			says: "to /v1development/profiles"},
 		"bytes of no format": {body: []byte{0x07, 0xff, 0x07, 0xff}, code: 400, reason: ingest.NotPprof,
 			says: "wire type 7 is not known; accepted are [pprof"},
 		"perf report with its header": {body: []byte("# ========\n# captured on    : Fri Nov 27\n#" + strings.Repeat(" x",

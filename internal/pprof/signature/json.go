@@ -12,13 +12,14 @@ import (
 
 // The descriptions of documents that profiles can be read from.
 var (
-	otlpProfiles = Signature{Format: "otlp_json", Name: "OTLP profiles in JSON"}
-	otlpLogs     = Signature{Format: "otlp_logs_json", Name: "OTLP log records in JSON"}
-	v8           = Signature{Format: "cpuprofile", Name: "a profile of V8"}
-	traceEvents  = Signature{Format: "trace_events", Name: "Chrome's trace events"}
-	torch        = Signature{Format: "trace_events", Name: "a trace of PyTorch"}
-	speedscope   = Signature{Format: "speedscope", Name: "a file for speedscope"}
-	firefox      = Signature{Format: "firefox", Name: "a profile of the Firefox Profiler"}
+	otlpProfiles = Signature{Format: "otlp_json", Name: "OTLP profiles in JSON" + toOTLP}
+	otlpLogs     = Signature{Format: "otlp_logs_json", Name: "OTLP log records in JSON " +
+		"(those of Splunk's agents go to /v1/logs of the receiver splunk_profiling)"}
+	v8          = Signature{Format: "cpuprofile", Name: "a profile of V8"}
+	traceEvents = Signature{Format: "trace_events", Name: "Chrome's trace events"}
+	torch       = Signature{Format: "trace_events", Name: "a trace of PyTorch"}
+	speedscope  = Signature{Format: "speedscope", Name: "a file for speedscope"}
+	firefox     = Signature{Format: "firefox", Name: "a profile of the Firefox Profiler"}
 )
 
 // document is a JSON document that has an outermost key. pattern matches what follows the key in the head, if it is not

@@ -41,6 +41,8 @@ const (
 	withPprof      = " (convert it with: pprof -proto -output=out.pb.gz PROGRAM FILE)"
 	withSpeedscope = " (open it in speedscope, and export it from there)"
 	toGzip         = " (send it plain, or compressed by gzip, zstd or lz4)"
+	toOTLP         = " (profiles go to /v1development/profiles of the receiver otlp_profiles, by default on port 4318, or " +
+		"over gRPC to 4317)"
 )
 
 var stackprof = Signature{Name: "a dump of stackprof (convert it with: stackprof --stackcollapse FILE > out.folded)"}
@@ -188,6 +190,33 @@ func isPickle(data []byte) bool {
 		bytes.IndexByte([]byte("\x95}](c"), data[2]) >= 0
 }
 
+// isOTLP reports whether data is an OTLP message of any signal, in any order of its fields: all of these are messages,
+// and those of field 1 have a resource (1), data of scopes (2) and a URL (3) alone.
+func isOTLP(data []byte) bool {
+	const maxField, maxOfResource = 8, 3
+	hasResource := false
+	r := wire.New(data)
+	for r.Next() {
+		if r.Wire != protowire.BytesType || r.Number > maxField {
+			return false
+		}
+		if r.Number != 1 {
+			continue
+		}
+		of := wire.New(r.Content)
+		for of.Next() {
+			if of.Wire != protowire.BytesType || of.Number > maxOfResource {
+				return false
+			}
+			hasResource = true
+		}
+		if of.IsMalformed() {
+			return false
+		}
+	}
+	return hasResource && !r.IsMalformed()
+}
+
 // Describe returns what a payload that is not pprof seems to be, or "" if that is unknown.
 func Describe(data []byte) string {
 	if s, ok := Of(data); ok {
@@ -197,6 +226,8 @@ func Describe(data []byte) string {
 	switch {
 	case len(data) > 1 && data[0] == 'x' && slices.Contains([]byte("\x01\x9c\xda"), data[1]): // or doc_url of a pprof
 		return Zlib
+	case isOTLP(data):
+		return "an OTLP message" + toOTLP
 	case len(head) == 0 || !IsText(head):
 		return ""
 	case head[0] == '<': // so does the stack of a Python <module>, but it has a value
