@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // selection describes which profiles are wanted. An empty field accepts all.
@@ -35,8 +36,9 @@ func (k kind) String() string {
 }
 
 func (s *selection) has(k kind) bool {
-	return (s.service == "" || s.service == k.Service) && (s.profile == "" || s.profile == k.Profile) &&
-		(s.sampleType == "" || s.sampleType == k.Type || s.sampleType == k.Type+"/"+k.Unit)
+	is := func(name, of string) bool { return name == "" || profilekind.CutName(name) == of }
+	return is(s.service, k.Service) && is(s.profile, k.Profile) &&
+		model.SampleType{Type: k.Type, Unit: k.Unit}.Is(s.sampleType)
 }
 
 // apply removes the profiles that are not selected.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
@@ -122,7 +123,8 @@ func newStoreExport(term *terminal) *cobra.Command {
 // readStored returns the selected profiles of a store's directory, merged: process_cpu of the only service, unless
 // others are wanted. Those from before since are left out, unless it is 0.
 func (r *reader) readStored(directory string, since time.Duration) (p *profile.Profile, err error) {
-	sel := model.Selection{Service: r.wanted.service, Profile: r.wanted.profile, Type: r.wanted.sampleType}
+	sel := model.Selection{Service: profilekind.CutName(r.wanted.service), // as it is kept
+		Profile: profilekind.CutName(r.wanted.profile), Type: r.wanted.sampleType}
 	if since > 0 {
 		sel.From = time.Now().Add(-since).UnixNano()
 	}

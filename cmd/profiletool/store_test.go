@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,20 @@ func TestStore(t *testing.T) {
 	exported := filepath.Join(t.TempDir(), "shop.pb.gz")
 	require.NoError(t, os.WriteFile(exported, []byte(must(t, "store", "export", dir)), 0o600))
 	assert.Contains(t, must(t, "top", exported), "3ms")
+
+	// What is too long to be kept is found by the name that it was sent with, in files, too.
+	long := strings.Repeat("long", 100)
+	pd := profiletest.New().Resource("service.name", long).Profile(long, "count").
+		Time(uint64(now.UnixNano()), 1e9).Sample(profiletest.Value(7, "leaf"), profiletest.Value(1, "main")).Build()
+	s.Add(pd, now)
+	s.Maintain(now.Add(time.Hour))
+	data, err := sizer.MarshalProfiles(pd)
+	require.NoError(t, err)
+	file := write(t, "long.otlp", string(data))
+	for _, sampleType := range []string{long, long + "/count"} {
+		assert.Contains(t, must(t, "top", "-store", dir, "-service", long, "-type", sampleType), "of 8 total")
+		assert.Contains(t, must(t, "top", "-service", long, "-type", sampleType, file), "of 8 total")
+	}
 
 	files, err := filepath.Glob(filepath.Join(dir, "blocks", "*", "stacks.parquet"))
 	require.NoError(t, err)

@@ -5,8 +5,10 @@ package model
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
@@ -48,8 +50,19 @@ type SampleType struct{ Type, Unit string }
 // String returns `cpu/nanoseconds`.
 func (t SampleType) String() string { return t.Type + "/" + t.Unit }
 
-// Is reports whether a selection that names a type, or none, selects this one.
-func (t SampleType) Is(name string) bool { return name == "" || name == t.Type || name == t.String() }
+// Is reports whether a selection that names a type, or none, selects this one. A long name may be as the producer has
+// it, before it was cut.
+func (t SampleType) Is(name string) bool {
+	if name == "" || name == t.Type || name == t.String() {
+		return true
+	}
+	if len(name) < kind.MaxNameBytes {
+		return false
+	}
+	slash := max(strings.LastIndexByte(name, '/'), 0)
+	return kind.CutName(name) == t.Type ||
+		slash > 0 && (SampleType{kind.CutName(name[:slash]), kind.CutName(name[slash+1:])}) == t
+}
 
 // Shorten cuts a string that a client or a producer chose, for a message.
 func Shorten(s string) string { return dictionary.Shorten(s, 100) }
