@@ -112,13 +112,12 @@ data:
         profile_statements:
           - delete_key(resource.attributes, "service.name") where IsMatch(resource.attributes["service.name"], "^unknown_service")
       # Identifies the pod of a push by the sender's address, and adds attributes that discovery does not know to what was
-      # scraped. It does not change attributes that are there.
+      # scraped. It does not change attributes that are there. It does not wait_for_metadata, which would end the agent
+      # while the API server is away: until that answers, profiles arrive without these attributes.
       k8s_attributes:
         auth_type: serviceAccount
         filter:
           node_from_env_var: K8S_NODE_NAME
-        wait_for_metadata: true
-        wait_for_metadata_timeout: 60s
         extract:
           metadata:
             - k8s.namespace.name

@@ -34,3 +34,21 @@ func (r *siege) asPod(t *testing.T, n *node) {
 	n.env = append(n.env, "BACKEND_ENDPOINT="+r.backend, "QUEUE_DIRECTORY="+n.storage, "STORE_DIRECTORY="+n.output,
 		"BACKEND_INSECURE=true", "METRICS_HOST=localhost")
 }
+
+// TestAgentWithoutAPIServer starts the agent of a node of Kubernetes while the API server is away. What it receives
+// arrives all the same.
+func TestAgentWithoutAPIServer(t *testing.T) {
+	newScenario(t, alsoShort)
+	t.Parallel()
+	l, to := startBackend(t)
+	r := &siege{shipped: shipped{config: kubernetes + "agent"}, backend: to.address}
+	n := r.newShippedNode(t)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	writeText(t, kubeconfig, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], "+
+		"clusters: [{name: c, cluster: {server: 'http://"+collectortest.FreeAddress(t)+"'}}]}")
+	n.env = append(n.env, "KUBECONFIG="+kubeconfig)
+	n.start(t)
+	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	l.requireAcknowledged(t, 50)
+	from.requireDelivered(t, bySenders, n)
+}

@@ -24,7 +24,9 @@ func testKubernetesRestart(t *testing.T, c *cluster) {
 	application := c.addApplication(t, application{name: "patient", node: "node-e", ip: podIP(61)})
 	to := newBackend(t)
 	agent := c.runPod(t, pod, map[string]string{"BACKEND_ENDPOINT": to.address, "BACKEND_INSECURE": "true"})
-	pushFromPod(t, agent, application.Status.PodIP)
+	// It has a name: the agent may not know the pods yet.
+	postFromPod(t, agent, application.Status.PodIP, ":4040/v1/pprof?service.name=patient", "application/octet-stream",
+		capturedPayloads(t)["go-cpu-labels.pb.gz"])
 	host, _, err := net.SplitHostPort(agent.otlp)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
