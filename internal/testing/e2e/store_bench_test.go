@@ -381,66 +381,6 @@ func TestStoreBesidePyroscope(t *testing.T) {
 	assert.Equal(t, totals[theirs.name], totals[ours.name], "both have everything")
 }
 
-// TestPushesBesideQueries prints how long pushes to profile_store take beside four clients that ask for flame graphs of
-// a day again and again.
-func TestPushesBesideQueries(t *testing.T) {
-	if os.Getenv("STORE_MINUTES") == "" {
-		t.Skip("STORE_MINUTES is not set")
-	}
-	const pushing = 12 * time.Second
-	d := storeDayOfEnvironment(t)
-	p := newOurs(t)
-	p.fill(t, d)
-	push := func(text string) {
-		var took []time.Duration
-		before := cpuSeconds(t, p.process.Pid)
-		for began := time.Now(); time.Since(began) < pushing; time.Sleep(10 * time.Millisecond) {
-			body, _ := d.request(t, len(took)%len(d.services), time.Now(), 1)
-			one := time.Now()
-			require.NoError(t, p.send(body))
-			took = append(took, time.Since(one))
-		}
-		slices.Sort(took)
-		at := func(percent int) time.Duration { return took[len(took)*percent/100].Round(100 * time.Microsecond) }
-		t.Logf("%d pushes%s: median %s, 90th percentile %s, 99th %s; %.2f processors", len(took), text, at(50), at(90),
-			at(99), (cpuSeconds(t, p.process.Pid)-before)/pushing.Seconds())
-	}
-	for range 3 {
-		push("")
-		stop, answered := p.readers(t, d, 4)
-		push(" beside queries")
-		stop()
-		t.Logf("%d answers", answered.Load())
-	}
-	p.process.Terminate(t)
-}
-
-// readers lets n clients ask for flame graphs of the first service's day until stop is called.
-func (p *storePeer) readers(t *testing.T, d *storeDay, n int) (stop func(), answered *atomic.Int64) {
-	answered = &atomic.Int64{}
-	done := make(chan struct{})
-	var readers sync.WaitGroup
-	for range n {
-		readers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				if _, _, err := p.flameGraph(0, d.begun, d.begun.Add(24*time.Hour)); !assert.NoError(t, err) {
-					return
-				}
-				answered.Add(1)
-			}
-		})
-	}
-	return func() {
-		close(done)
-		readers.Wait()
-	}, answered
-}
-
 // sizes describes what is on disk.
 func (p *storePeer) sizes(samples int) string {
 	text := fmt.Sprintf("%.2f bytes a sample on disk", float64(bytesOnDisk(p.dir))/float64(samples))
