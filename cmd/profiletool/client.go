@@ -28,19 +28,17 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 // The protocols.
 const (
-	protocolGRPC  = "otlp_grpc"
-	protocolHTTP  = "otlp_http"
-	protocolPprof = "pprof"
+	protocolGRPC = "otlp_grpc"
+	protocolHTTP = "otlp_http"
 )
 
-var protocols = []string{protocolGRPC, protocolHTTP, protocolPprof}
+var protocols = []string{protocolGRPC, protocolHTTP}
 
 // clientConfig configures where profiles are sent, and how.
 type clientConfig struct {
@@ -58,7 +56,7 @@ func (c *clientConfig) flags(cmd *cobra.Command) {
 	f.StringVar(&c.endpoint, "endpoint", "",
 		"`ADDRESS` of the receiver, with https:// for TLS (default: localhost and the protocol's port)")
 	addChoice(cmd, choice{&c.protocol, protocols}, "protocol", "",
-		"`PROTOCOL` of the receiver: "+strings.Join(protocols, ", "))
+		"`PROTOCOL` of the receiver: "+strings.Join(protocols, " or "))
 	addChoice(cmd, choice{&c.compression, compressions}, "compression", "",
 		"`METHOD` of compression: "+strings.Join(compressions, " or "))
 	addPairsFlag(cmd, &c.headers, "header", "header of each request, `NAME=VALUE`")
@@ -68,8 +66,8 @@ func (c *clientConfig) flags(cmd *cobra.Command) {
 }
 
 type sender interface {
-	// send returns how many requests the message needed, and no error if the receiver accepted all of them.
-	send(ctx context.Context, pd pprofile.Profiles) (requests int, err error)
+	// send returns no error if the receiver accepted all of the message.
+	send(ctx context.Context, pd pprofile.Profiles) error
 	close()
 }
 
@@ -77,8 +75,7 @@ type sender interface {
 func (c *clientConfig) connect() (sender, error) {
 	endpoint := c.endpoint
 	if endpoint == "" {
-		endpoint = "localhost:" + map[string]string{protocolGRPC: "4317", protocolHTTP: "4318",
-			protocolPprof: "4040"}[c.protocol]
+		endpoint = "localhost:" + map[string]string{protocolGRPC: "4317", protocolHTTP: "4318"}[c.protocol]
 	}
 	scheme, address, hasScheme := strings.Cut(endpoint, "://")
 	if !hasScheme {
@@ -107,29 +104,18 @@ func (c *clientConfig) connect() (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := "/v1development/profiles"
+	if target.Path == "" || target.Path == "/" {
+		target.Path = "/v1development/profiles"
+	}
 	config := confighttp.NewDefaultClientConfig()
 	config.TLS, config.Timeout, config.Compression = security, c.timeout, configcompression.Type(c.compression)
 	// The connections of a load stay open between its messages.
 	config.Keepalive = configoptional.Some(confighttp.KeepaliveClientConfig{IdleConnTimeout: time.Minute,
 		MaxIdleConns: 1000, MaxIdleConnsPerHost: 1000})
-	if c.protocol == protocolPprof {
-		path = "/v1/pprof"
-		config.Compression = "" // a pprof is compressed by itself
-	}
-	if target.Path == "" || target.Path == "/" {
-		target.Path = path
-	}
-	h := &httpSender{config: c, target: target, client: httpclient.Client{
+	h := &httpSender{headers: c.headers, target: target.String(), client: httpclient.Client{
 		Config: config, Telemetry: settings, UserAgent: "profiletool/" + toolVersion,
 	}}
-	if err := h.client.Start(context.Background(), noHost{}); err != nil {
-		return nil, err
-	}
-	if c.protocol == protocolPprof {
-		return &pprofSender{h}, nil
-	}
-	return h, nil
+	return h, h.client.Start(context.Background(), noHost{})
 }
 
 // noHost is a component.Host without extensions.
@@ -146,14 +132,14 @@ type grpcSender struct {
 
 func (s *grpcSender) close() { _ = s.conn.Close() }
 
-func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) (int, error) {
+func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) error {
 	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.New(s.config.headers)), s.config.timeout)
 	defer cancel()
 	response, err := s.client.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd))
 	if err != nil {
-		return 1, fmt.Errorf("%s: %s", status.Code(err), status.Convert(err).Message())
+		return fmt.Errorf("%s: %s", status.Code(err), status.Convert(err).Message())
 	}
-	return 1, rejected(response)
+	return rejected(response)
 }
 
 func rejected(response pprofileotlp.ExportResponse) error {
@@ -165,72 +151,34 @@ func rejected(response pprofileotlp.ExportResponse) error {
 
 // httpSender posts OTLP in protobuf.
 type httpSender struct {
-	config *clientConfig
-	target *url.URL
-	client httpclient.Client
+	headers map[string]string
+	target  string
+	client  httpclient.Client
 }
 
 func (s *httpSender) close() { s.client.Shutdown() }
 
-func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) (int, error) {
-	body, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) error {
+	body, err := sizer.MarshalProfiles(pd)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	data, err := s.post(ctx, s.target.String(), httpserver.ContentProtobuf, body)
-	if err != nil {
-		return 1, err
-	}
-	response := pprofileotlp.NewExportResponse()
-	if err := response.UnmarshalProto(data); err != nil {
-		return 1, fmt.Errorf("the answer is not one of OTLP: %w", err)
-	}
-	return 1, rejected(response)
-}
-
-func (s *httpSender) post(ctx context.Context, target, content string, body []byte) ([]byte, error) {
-	header := http.Header{"Content-Type": {content}}
-	if content == httpserver.ContentProtobuf {
-		header.Set(pprofileotlp.DevelopmentVersionHeader, pprofileotlp.DevelopmentVersion)
-	}
-	for name, value := range s.config.headers {
+	header := http.Header{"Content-Type": {httpserver.ContentProtobuf}}
+	header.Set(pprofileotlp.DevelopmentVersionHeader, pprofileotlp.DevelopmentVersion)
+	for name, value := range s.headers {
 		header.Set(name, value)
 	}
-	a, err := s.client.Post(ctx, target, header, body)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.IsAccepted():
-		return a.Body, nil
-	}
-	return nil, errors.New(strings.TrimRight(fmt.Sprintf("%d %s: %s", a.Status, http.StatusText(a.Status), a.Message),
-		": "))
-}
-
-// pprofSender posts a pprof for each kind of profile of each resource.
-type pprofSender struct{ *httpSender }
-
-func (s *pprofSender) send(ctx context.Context, pd pprofile.Profiles) (int, error) {
-	payloads, _, err := encode.Encode(pd)
+	answer, err := s.client.Post(ctx, s.target, header, body)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	var errs []error
-	for _, payload := range payloads {
-		target, query := *s.target, s.target.Query()
-		for key, value := range pd.ResourceProfiles().At(payload.ResourceIndex).Resource().Attributes().All() {
-			if key != "service.name" {
-				key = "attr." + key
-			}
-			query.Set(key, value.AsString())
-		}
-		target.RawQuery = query.Encode()
-		body := payload.Bytes
-		if s.config.compression == "gzip" {
-			body = encode.Gzip(body)
-		}
-		_, err := s.post(ctx, target.String(), "application/octet-stream", body)
-		errs = append(errs, err)
+	if !answer.IsAccepted() {
+		return errors.New(strings.TrimRight(fmt.Sprintf("%d %s: %s", answer.Status, http.StatusText(answer.Status),
+			answer.Message), ": "))
 	}
-	return len(payloads), errors.Join(errs...)
+	response := pprofileotlp.NewExportResponse()
+	if err := response.UnmarshalProto(answer.Body); err != nil {
+		return fmt.Errorf("the answer is not one of OTLP: %w", err)
+	}
+	return rejected(response)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"text/tabwriter"
@@ -185,7 +184,7 @@ func (l *loader) send(j job) {
 		j.due = time.Now()
 	}
 	samples := pd.SampleCount()
-	_, err := l.to.send(context.Background(), pd)
+	err := l.to.send(context.Background(), pd)
 	took := time.Since(j.due)
 
 	l.mu.Lock()
@@ -205,15 +204,8 @@ func (l *loader) send(j job) {
 // maxLoadErrors bounds how many different messages are remembered.
 const maxLoadErrors = 20
 
-// progress writes a line each second, over the last one if that is a terminal's.
+// progress writes a line each second.
 func (l *loader) progress(ctx context.Context) {
-	end := "\n"
-	if file, ok := l.term.log.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			end = "\r"
-			defer fmt.Fprintln(l.term.log)
-		}
-	}
 	before := 0
 	for await.Sleep(ctx, time.Second) {
 		l.mu.Lock()
@@ -221,8 +213,8 @@ func (l *loader) progress(ctx context.Context) {
 		p50, p99 := c.percentile(50), c.percentile(99)
 		l.mu.Unlock()
 		answered := c.accepted + c.refused
-		fmt.Fprintf(l.term.log, "%4.0fs  %d/s  %d accepted  %d refused  p50 %s  p99 %s   %s",
-			time.Since(l.began).Seconds(), answered-before, c.accepted, c.refused, p50, p99, end)
+		l.term.logf("%4.0fs  %d/s  %d accepted  %d refused  p50 %s  p99 %s", time.Since(l.began).Seconds(),
+			answered-before, c.accepted, c.refused, p50, p99)
 		before = answered
 	}
 }

@@ -541,5 +541,5 @@ func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		assert.Contains(t, must(t, "completion", shell), "profiletool", shell)
 	}
-	assert.Equal(t, "otlp_grpc\notlp_http\npprof\n:4\n", must(t, "__complete", "send", "--protocol", ""))
+	assert.Equal(t, "otlp_grpc\notlp_http\n:4\n", must(t, "__complete", "send", "--protocol", ""))
 }

@@ -44,8 +44,6 @@ type receiver struct {
 
 	mu       sync.Mutex
 	profiles []pprofile.Profiles
-	bodies   []string // of pprof
-	urls     []string
 	tokens   []string
 	// answer is the status of the next answers; 0 means success.
 	answer func(n int) (httpCode int, grpcCode codes.Code)
@@ -89,13 +87,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		body, _ = gzip.NewReader(body)
 	}
 	data, _ := io.ReadAll(body)
-	r.urls = append(r.urls, request.URL.String())
-	if strings.HasPrefix(request.URL.Path, "/v1/pprof") {
-		r.bodies = append(r.bodies, string(data))
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	if request.Header.Get(pprofileotlp.DevelopmentVersionHeader) != "1" {
+	if request.URL.Path != "/v1development/profiles" || request.Header.Get(pprofileotlp.DevelopmentVersionHeader) != "1" {
 		http.Error(w, "the version of profiles is missing", http.StatusBadRequest)
 		return
 	}
@@ -146,24 +138,18 @@ func TestSend(t *testing.T) {
 			before := time.Now()
 			got := send("--retime", "--repeat", "2", "--interval", "1ms", goCPU)
 			require.Equal(t, exitOK, got.code, got.log)
-			assert.Equal(t, "2 messages accepted, 0 not, in 2 requests\n", got.log)
+			assert.Equal(t, "2 messages accepted, 0 not\n", got.log)
 			assert.Equal(t, []string{"secret", "secret"}, r.tokens)
-			if protocol == protocolPprof {
-				assert.Equal(t, "/v1/pprof?attr.region=eu&service.name=shop", r.urls[0])
-				p := parse(t, r.bodies[0])
-				assert.WithinRange(t, time.Unix(0, p.TimeNanos+p.DurationNanos), before, time.Now())
-			} else {
-				require.Len(t, r.profiles, 2)
-				rp := r.profiles[0].ResourceProfiles().At(0)
-				assert.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
-				first, second := rp.ScopeProfiles().At(0).Profiles().At(0),
-					r.profiles[1].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-				assert.WithinRange(t, unixTime(uint64(first.Time())+first.DurationNano()), before, time.Now())
-				assert.Greater(t, second.Time(), first.Time())
-				assert.NotEqual(t, first.ProfileID(), second.ProfileID())
-				assert.NotEqual(t, first.ProfileID(),
-					r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).ProfileID())
-			}
+			require.Len(t, r.profiles, 2)
+			rp := r.profiles[0].ResourceProfiles().At(0)
+			assert.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
+			first, second := rp.ScopeProfiles().At(0).Profiles().At(0),
+				r.profiles[1].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+			assert.WithinRange(t, unixTime(uint64(first.Time())+first.DurationNano()), before, time.Now())
+			assert.Greater(t, second.Time(), first.Time())
+			assert.NotEqual(t, first.ProfileID(), second.ProfileID())
+			assert.NotEqual(t, first.ProfileID(),
+				r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).ProfileID())
 
 			r.answer = func(n int) (int, codes.Code) {
 				if n == 3 {
@@ -174,7 +160,7 @@ func TestSend(t *testing.T) {
 			got = send("--compression", "none", "--repeat", "2", "--interval", "0", goCPU)
 			assert.Equal(t, exitFound, got.code)
 			assert.Regexp(t,
-				`go-cpu-labels.pb.gz: not accepted: (Unavailable|503 Service Unavailable): not today\n1 messages accepted, 1 not, in 2 requests\n$`, got.log)
+				`go-cpu-labels.pb.gz: not accepted: (Unavailable|503 Service Unavailable): not today\n1 messages accepted, 1 not\n$`, got.log)
 			if protocol == protocolHTTP {
 				r.partial = 6
 				got = send("--repeat", "3", "--interval", "0", goCPU)
@@ -314,10 +300,8 @@ func TestLoad(t *testing.T) {
 			for _, pd := range r.profiles {
 				services[profilekind.Service(pd.ResourceProfiles().At(0).Resource().Attributes())]++
 			}
-			if protocol != protocolPprof {
-				assert.Len(t, services, 3)
-				assert.Contains(t, services, "load-0002")
-			}
+			assert.Len(t, services, 3)
+			assert.Contains(t, services, "load-0002")
 		})
 	}
 	r := receiver{answer: func(int) (int, codes.Code) { return http.StatusTooManyRequests, codes.ResourceExhausted }}

@@ -32,7 +32,7 @@ func newSend(term *terminal) *cobra.Command {
 		Use:     "send FILE...",
 		Short:   "Send profiles to a collector or a backend",
 		GroupID: groupNetwork,
-		Long: `Send sends each message of its files by OTLP over gRPC or HTTP, or as pprof to the receiver pprof.
+		Long: `Send sends each message of its files by OTLP over gRPC or HTTP.
 
 With --retime, times are moved so that the latest of all is now, and profiles without a time get the present one. With
 --repeat, everything is sent that many times, --interval apart; with --retime, each time with new times and profile ids.
@@ -112,8 +112,8 @@ type sending struct {
 	term   *terminal
 	to     sender
 	retime bool
-	// accepted and refused count messages, requests the requests that they needed.
-	accepted, refused, requests int
+	// accepted and refused count messages.
+	accepted, refused int
 }
 
 func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages []message) {
@@ -130,9 +130,7 @@ func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages [
 		// Sending moves strings of resources into the dictionary: a copy can be sent again.
 		request := pprofile.NewProfiles()
 		pd.CopyTo(request)
-		requests, err := s.to.send(ctx, request)
-		s.requests += requests
-		if err != nil {
+		if err := s.to.send(ctx, request); err != nil {
 			s.refused++
 			s.term.logf("%s: not accepted: %v%s", messages[i].Source, err, otherProtocol(err))
 			continue
@@ -150,7 +148,7 @@ func otherProtocol(err error) string {
 }
 
 func (s *sending) report(ctx context.Context) error {
-	s.term.logf("%d messages accepted, %d not, in %d requests", s.accepted, s.refused, s.requests)
+	s.term.logf("%d messages accepted, %d not", s.accepted, s.refused)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
