@@ -14,7 +14,15 @@ import (
 )
 
 func newCheck(term *terminal) *cobra.Command {
-	var allowDuplicates, allowOrphans, allowRepeated bool
+	allow := []struct {
+		flag, usage string
+		option      resolved.CheckOption
+		on          bool
+	}{
+		{"allow-duplicates", "accept tables that hold an entry twice", resolved.AllowDuplicates, false},
+		{"allow-orphans", "accept entries that nothing refers to", resolved.AllowOrphans, false},
+		{"allow-repeated-samples", "accept several samples of one identity", resolved.AllowRepeatedSamples, false},
+	}
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "check FILE...",
@@ -35,16 +43,9 @@ Mappings without a build id are a warning, which does not change the exit code.`
 		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
 			options := []resolved.CheckOption{resolved.RequireProfiles}
-			for _, o := range []struct {
-				on     bool
-				option resolved.CheckOption
-			}{
-				{allowDuplicates, resolved.AllowDuplicates},
-				{allowOrphans, resolved.AllowOrphans},
-				{allowRepeated, resolved.AllowRepeatedSamples},
-			} {
-				if o.on {
-					options = append(options, o.option)
+			for _, a := range allow {
+				if a.on {
+					options = append(options, a.option)
 				}
 			}
 			messages, err := r.readAll(paths)
@@ -54,9 +55,9 @@ Mappings without a build id are a warning, which does not change the exit code.`
 			return check(term, messages, options)
 		},
 	}
-	cmd.Flags().BoolVar(&allowDuplicates, "allow-duplicates", false, "accept tables that hold an entry twice")
-	cmd.Flags().BoolVar(&allowOrphans, "allow-orphans", false, "accept entries that nothing refers to")
-	cmd.Flags().BoolVar(&allowRepeated, "allow-repeated-samples", false, "accept several samples of one identity")
+	for i := range allow {
+		cmd.Flags().BoolVar(&allow[i].on, allow[i].flag, false, allow[i].usage)
+	}
 	return cmd
 }
 

@@ -83,17 +83,6 @@ const (
 
 func newReader(term *terminal) *reader { return &reader{term: term, mode: modeEvents} }
 
-// timeFlag is --at.
-type timeFlag struct{ at *pcommon.Timestamp }
-
-func (f timeFlag) Type() string   { return "time" }
-func (f timeFlag) String() string { return "" }
-func (f timeFlag) Set(value string) error {
-	t, err := query.ParseTime(value, time.Now())
-	*f.at = pcommon.Timestamp(t)
-	return err
-}
-
 var errNoFile = errors.New(`a file is missing; "-" is standard input`)
 
 // needFile checks the arguments of a command that reads files.
@@ -106,7 +95,11 @@ func needFile(_ *cobra.Command, paths []string) error {
 
 func (r *reader) flags(cmd *cobra.Command) {
 	r.wanted.flags(cmd.Flags())
-	cmd.Flags().Var(timeFlag{&r.at}, "at", "`TIME` of profiles that state none: now, RFC 3339 or Unix time")
+	cmd.Flags().Func("at", "`TIME` of profiles that state none: now, RFC 3339 or Unix time", func(value string) error {
+		t, err := query.ParseTime(value, time.Now())
+		r.at = pcommon.Timestamp(t)
+		return err
+	})
 	modes := []string{modeEvents, modeAggregated}
 	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "`MODE` for Go execution traces: "+strings.Join(modes, " or "))
 }
