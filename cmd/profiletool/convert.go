@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/resolved"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
 )
@@ -29,11 +32,16 @@ const (
 	outJSON       = "otlp-json"
 	outCollapsed  = "collapsed"
 	outSpeedscope = "speedscope"
+	outText       = "text"
 )
+
+// compacted is how the processor dictionary_dedup writes messages.
+var compacted = compact.Options{OrderByFrequency: true, CombineSamples: true}
 
 // extensions are those of the files that --out writes.
 var extensions = map[string]string{
 	outPprof: ".pb.gz", outOTLP: ".otlp", outJSON: ".jsonl", outCollapsed: ".collapsed", outSpeedscope: ".speedscope.json",
+	outText: ".txt",
 }
 
 // choice is the value of a flag that accepts only a few.
@@ -65,39 +73,44 @@ func addPairsFlag(cmd *cobra.Command, pairs *map[string]string, name, usage stri
 	cmd.Flags().Lookup(name).DefValue = "" // otherwise the help shows []
 }
 
-// addFormatFlag adds -o.
-func addFormatFlag(cmd *cobra.Command, format *string, allowed ...string) {
-	addChoice(cmd, choice{format, allowed}, "output", "o", "output `FORMAT`: "+strings.Join(allowed, ", "))
-}
-
 func newConvert(term *terminal) *cobra.Command {
-	var format, out string
+	var out string
+	c := converter{term: term}
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "convert -o FORMAT FILE...",
-		Short:   "Write profiles in another format",
+		Short:   "Write profiles in another format, or several files as one",
 		GroupID: groupFiles,
 		Long: `Convert reads files of any format, and writes all of their profiles in another.
 
   pprof        gzip, one profile: those of several files or processes are merged
-  otlp         protobuf in today's layout, one message
+  otlp         protobuf in today's layout, one message with one compact dictionary: each entry once, equal resources,
+               scopes and samples combined
   otlp-json    the same as a line of JSON
   collapsed    a line for each stack with its value, of one sample type
   speedscope   a file for https://www.speedscope.app, with all sample types
+  text         resources, scopes, profiles and samples, with names instead of indices: each sample with its values,
+               value@timestamp or @timestamp, its attributes and its stack, leaf first
 
 A pprof has one kind of profile: if there are several, choose one by --service and --profile. Collapsed stacks have
 one sample type: without --profile and --type that of process_cpu, or else of the first kind, that is shown first
 elsewhere, too.
-With --out, each input becomes files of its own in that folder, one for each kind.`,
+With --out, each input becomes files of its own in that folder, one for each kind.
+With --max-bytes, messages of OTLP are written in parts, for a backend with a limit: to --out, or as lines of JSON. Each
+part has the entries of the dictionary that it needs. Only a part with a single observation, or whose samples share an
+entry that is too large, can be larger.`,
 		Example: `  profiletool convert -o pprof profiles.jsonl --service shop --profile process_cpu > cpu.pb.gz
   curl -s localhost:6060/debug/pprof/heap | profiletool convert -o otlp-json --at now -`,
 		Args: needFile,
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			if format == "" {
+			isOTLP := c.format == outOTLP || c.format == outJSON
+			switch {
+			case c.format == "":
 				return errors.New("-o must name the output format: " +
 					strings.Join(cmd.Flags().Lookup("output").Value.(choice).allowed, ", "))
+			case c.maxBytes < 0 || c.maxBytes > 0 && !isOTLP:
+				return errors.New("--max-bytes must be positive, and is for otlp and otlp-json")
 			}
-			c := converter{term: term, format: format}
 			if out != "" {
 				return c.files(r, out, paths)
 			}
@@ -112,8 +125,10 @@ With --out, each input becomes files of its own in that folder, one for each kin
 			return file.write(term.out)
 		},
 	}
-	addFormatFlag(cmd, &format, outPprof, outOTLP, outJSON, outCollapsed, outSpeedscope)
+	formats := []string{outPprof, outOTLP, outJSON, outCollapsed, outSpeedscope, outText}
+	addChoice(cmd, choice{&c.format, formats}, "output", "o", "output `FORMAT`: "+strings.Join(formats, ", "))
 	cmd.Flags().StringVar(&out, "out", "", "write files to this `FOLDER`, not to standard output")
+	cmd.Flags().IntVar(&c.maxBytes, "max-bytes", 0, "largest size of a message of OTLP: `N` bytes of protobuf")
 	r.flags(cmd)
 	return cmd
 }
@@ -121,6 +136,8 @@ With --out, each input becomes files of its own in that folder, one for each kin
 type converter struct {
 	term   *terminal
 	format string
+	// maxBytes bounds messages of OTLP; 0 means one message.
+	maxBytes int
 }
 
 // outFile is a file to be written. kind describes its profiles. Stacks are written as they are formatted: a few bytes
@@ -152,6 +169,15 @@ func (c *converter) only(pd pprofile.Profiles) (outFile, error) {
 		return outFile{}, errors.New("there are no profiles")
 	case c.format == outCollapsed:
 		return chosen(c.term, "--profile and --type", files), nil
+	case c.format == outJSON:
+		return outFile{write: func(w io.Writer) (err error) {
+			for i := 0; i < len(files) && err == nil; i++ {
+				err = files[i].write(w)
+			}
+			return err
+		}}, nil
+	case c.format == outOTLP && len(files) > 1:
+		return outFile{}, errors.New("--out must name a folder: parts of protobuf cannot share standard output")
 	case len(files) > 1:
 		kinds := make([]string, len(files))
 		for i, f := range files {
@@ -163,13 +189,32 @@ func (c *converter) only(pd pprofile.Profiles) (outFile, error) {
 	return files[0], nil
 }
 
-// one returns all profiles as one message of OTLP.
-func (c *converter) one(pd pprofile.Profiles) ([]byte, error) {
-	if c.format == outJSON {
-		b, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-		return append(b, '\n'), err
+// messages returns all profiles as one message of OTLP in its smallest form, or in parts of at most maxBytes.
+func (c *converter) messages(pd pprofile.Profiles) (files []outFile, err error) {
+	options := compacted
+	if c.maxBytes > 0 {
+		options.MaxBytes, options.MaxGrowth = c.maxBytes, math.MaxInt32 // parts may repeat as much as the limit takes
 	}
-	return (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	var batch compact.Batch
+	batch.Reset(options)
+	batch.Consume(pd)
+	for part := range batch.Parts() {
+		name, message := fmt.Sprintf("%04d", len(files)+1), []byte(nil)
+		if c.format == outJSON {
+			message, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(part.Profiles)
+			message = append(message, '\n')
+		} else {
+			message, err = sizer.MarshalProfiles(part.Profiles)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if part.Oversized {
+			c.term.logf("part %s is larger than --max-bytes: it is a single observation", name)
+		}
+		files = append(files, fileOf(name, message))
+	}
+	return files, nil
 }
 
 // convert returns as many files as the format needs.
@@ -178,8 +223,9 @@ func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
 	case outPprof:
 		return c.pprofs(pd)
 	case outOTLP, outJSON:
-		b, err := c.one(pd)
-		return []outFile{fileOf("", b)}, err
+		return c.messages(pd)
+	case outText:
+		return []outFile{{write: func(w io.Writer) error { return resolved.Write(w, pd) }}}, nil
 	}
 	groups := groupsOf(pd, c.format == outSpeedscope)
 	profiles := make([][]pprofile.Profile, len(groups))

@@ -4,9 +4,9 @@
 // Profiletool reads, checks, converts, shows and sends profiles at a terminal, by the translators of the collector.
 //
 //	read.go     one file of any format → messages of OTLP profiles; select.go: the selected part of them
-//	convert.go  messages → pprof, OTLP, collapsed stacks, speedscope; merge.go: one message of several, several of one
-//	check.go    the rules of the format; stats.go: tables, bytes and shapes; cat.go: text
-//	pprof.go    the reports of google/pprof on every format; gate.go: conditions on what changed, for CI
+//	convert.go  messages → pprof, OTLP in one or several messages, collapsed stacks, speedscope, text
+//	check.go    the rules of the format; stats.go: tables, bytes and shapes
+//	pprof.go    the reports of google/pprof on every format; diff.go: conditions on what changed, for CI
 //	serve.go    the page of flame graphs on files; mcp.go: answers for assistants
 //	send.go     to a collector, by client.go; load.go: many services at a rate
 package main
@@ -74,8 +74,8 @@ func newCommand(term *terminal) *cobra.Command {
 It reads every format and every layout of OTLP that the collector reads, and detects them by content.
 "-" is standard input. Data goes to standard output, everything else to standard error.
 
-The exit code is 0 if all went well, 1 if a check found faults or a receiver refused something,
-and 2 if the command could not do its work.`,
+The exit code is 0 if all went well, 1 if a check found faults, a condition of diff holds or a receiver refused
+something, and 2 if the command could not do its work.`,
 		Version:       toolVersion,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -89,8 +89,8 @@ and 2 if the command could not do its work.`,
 		&cobra.Group{ID: groupNetwork, Title: "Over the network:"},
 	)
 	root.AddCommand(
-		newConvert(term), newCheck(term), newStats(term), newCat(term), newMerge(term), newSplit(term),
-		newServe(term), newMCP(term), newSend(term), newLoad(term), newStore(term),
+		newConvert(term), newCheck(term), newStats(term), newDiff(term), newStore(term),
+		newServe(term), newMCP(term), newSend(term), newLoad(term),
 	)
 	root.AddCommand(newReports(term)...)
 	return root

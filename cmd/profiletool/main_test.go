@@ -79,6 +79,12 @@ func must(t *testing.T, args ...string) string {
 	return r.out
 }
 
+// merged returns files as one message of OTLP.
+func merged(t *testing.T, paths ...string) string {
+	t.Helper()
+	return must(t, append([]string{"convert", "-o", outOTLP}, paths...)...)
+}
+
 // write writes a new file and returns its path.
 func write(t *testing.T, name string, content string) string {
 	t.Helper()
@@ -110,7 +116,7 @@ const (
 )
 
 func TestExitCodes(t *testing.T) {
-	good := write(t, "good.otlp", must(t, "merge", goCPU))
+	good := write(t, "good.otlp", merged(t, goCPU))
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -126,15 +132,17 @@ func TestExitCodes(t *testing.T) {
 		"no such file": {[]string{"stats", "/none"}, exitFailed, "profiletool: /none: no such file or directory"},
 		"no format":    {[]string{"convert", good}, exitFailed, "-o must name the output format: pprof, otlp, "},
 		"a wrong format": {[]string{"convert", "-o", "jpeg", good}, exitFailed,
-			"must be one of pprof, otlp, otlp-json, collapsed, speedscope"},
+			"must be one of pprof, otlp, otlp-json, collapsed, speedscope, text"},
 		"not a profile": {[]string{"stats", "../../README.md"}, exitFailed, "profiletool: ../../README.md: "},
 		"a text dump":   {[]string{"stats", pprofData + "go-goroutine-debug1.txt"}, exitFailed, "ask without debug=1"},
 		"stdin twice":   {[]string{"stats", "-", "-"}, exitFailed, "standard input can be read only once"},
-		"nothing chosen": {[]string{"cat", "--service", "none", good}, exitFailed,
+		"parts of text": {[]string{"convert", "-o", "text", "--max-bytes", "1000", good}, exitFailed,
+			"--max-bytes must be positive, and is for otlp and otlp-json"},
+		"nothing chosen": {[]string{"convert", "-o", "text", "--service", "none", good}, exitFailed,
 			"nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
 		"none to send": {[]string{"send", "--service", "none", good, goHeap}, exitFailed,
 			"nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
-		"a wrong time":   {[]string{"cat", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
+		"a wrong time":   {[]string{"convert", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
 		"pprof's flag":   {[]string{"top", "-frobnicate", goCPU}, exitFailed, "-frobnicate"},
 		"pprof's file":   {[]string{"top", "/none"}, exitFailed, "/none: no such file"},
 		"pprof's regexp": {[]string{"peek", "-cum"}, exitFailed, "a regular expression for the functions is missing"},
@@ -153,10 +161,9 @@ func TestExitCodes(t *testing.T) {
 // TestUnreadableFiles runs every command that reads files without one, and with files that it cannot read. Each run
 // writes one line that says so.
 func TestUnreadableFiles(t *testing.T) {
-	good, text := write(t, "good.otlp", must(t, "merge", goCPU)), write(t, "a.txt", "# Title\n")
+	good, text := write(t, "good.otlp", merged(t, goCPU)), write(t, "a.txt", "# Title\n")
 	for _, command := range [][]string{
-		{"convert", "-o", "otlp"}, {"check"}, {"stats"}, {"cat"}, {"merge"},
-		{"split", "--max-bytes=1000", "--out=" + t.TempDir()},
+		{"convert", "-o", "otlp"}, {"convert", "-o", "otlp", "--out=" + t.TempDir()}, {"check"}, {"stats"},
 		{"serve", "--endpoint=localhost:0"}, {"send", "--endpoint=localhost:1"},
 		{"top"}, {"tree"}, {"peek", "main"}, {"list", "main"}, {"diff", good}, {"flamegraph", "-no_browser"}, {"web"},
 		{"pprof", "-top"},
@@ -177,10 +184,8 @@ func TestUnreadableFiles(t *testing.T) {
 				r := run(t, nil, args...)
 				assert.Equal(t, exitFailed, r.code)
 				assert.Contains(t, r.log, c.log)
-				if command[0] != "diff" { // pprof shows the base without the profile
-					assert.Equal(t, 1, strings.Count(r.log, "\n"), r.log)
-					assert.Empty(t, r.out)
-				}
+				assert.Equal(t, 1, strings.Count(r.log, "\n"), r.log)
+				assert.Empty(t, r.out)
 			})
 		}
 	}
@@ -242,8 +247,8 @@ func TestReadsTimesInLabels(t *testing.T) {
 func TestReadsFileExporter(t *testing.T) {
 	cpu, heap := must(t, "convert", "-o", outJSON, goCPU), must(t, "convert", "-o", outJSON, goHeap)
 	lines := write(t, "profiles.jsonl", cpu+heap)
-	want := must(t, "merge", goCPU, goHeap)
-	assert.Equal(t, want, must(t, "merge", lines))
+	want := merged(t, goCPU, goHeap)
+	assert.Equal(t, want, merged(t, lines))
 
 	frame := func(b string) string {
 		n := len(b)
@@ -256,7 +261,7 @@ func TestReadsFileExporter(t *testing.T) {
 		},
 	} {
 		framed := write(t, "profiles.bin", frame(encode(goCPU))+frame(encode(goHeap)))
-		assert.Equal(t, want, must(t, "merge", framed), name)
+		assert.Equal(t, want, merged(t, framed), name)
 	}
 	nested := "main 1\n"
 	for range 10_000 {
@@ -400,7 +405,7 @@ func TestGoTraceModes(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	sound := must(t, "merge", goCPU)
+	sound := merged(t, goCPU)
 	r := run(t, []byte(sound), "check", "-")
 	assert.Equal(t, result{"", "standard input: conformant\n", exitOK}, r)
 
@@ -446,7 +451,7 @@ func TestNothingLeftIsAnError(t *testing.T) {
 	broken, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	require.NoError(t, err)
 	for _, command := range [][]string{
-		{"check"}, {"stats"}, {"cat"}, {"convert", "-o", outOTLP}, {"convert", "-o", outPprof}, {"merge"}, {"split", "--max-bytes", "9000", "-o", outJSON},
+		{"check"}, {"stats"}, {"convert", "-o", outOTLP}, {"convert", "-o", outPprof}, {"convert", "-o", outText},
 		{"top"}, {"diff", goCPU}, {"serve", "--endpoint", "localhost:0"}, {"send", "--endpoint", "localhost:1"},
 	} {
 		r := run(t, nil, append(command, old)...)
@@ -464,14 +469,14 @@ func TestNothingLeftIsAnError(t *testing.T) {
 	assert.Equal(t, exitFailed, run(t, []byte(record), "stats", "-").code)
 }
 
-func TestCat(t *testing.T) {
+func TestConvertToText(t *testing.T) {
 	path := write(t, "a.folded", "main;work 12\n")
 	written := time.Unix(1_600_000_000, 0)
 	require.NoError(t, os.Chtimes(path, written, written))
-	assert.Contains(t, must(t, "cat", path), "time 1600000000000000000 ns\n      attributes {profile.clock.guess=\"file_modified\"}\n")
-	text := must(t, "cat", "--at", "1700000000", path)
+	assert.Contains(t, must(t, "convert", "-o", outText, path), "time 1600000000000000000 ns\n      attributes {profile.clock.guess=\"file_modified\"}\n")
+	text := must(t, "convert", "-o", outText, "--at", "1700000000", path)
 	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      profile_id ec2874d7fe43a97134931b82f7b9e529\n      time 1700000000000000000 ns\n      sample 12\n        work\n        main\n", text)
-	assert.Equal(t, 1, strings.Count(must(t, "cat", "--type", "cpu", goCPU), "    profile "))
+	assert.Equal(t, 1, strings.Count(must(t, "convert", "-o", outText, "--type", "cpu", goCPU), "    profile "))
 }
 
 func TestStats(t *testing.T) {
@@ -512,13 +517,13 @@ func TestTableBytes(t *testing.T) {
 	assert.Equal(t, [7]int{4, 0, 0, 0, 2 + 5 + 203, 0, 2}, sizes, "a tag and a length for each entry")
 }
 
-func TestMergeAndSplit(t *testing.T) {
-	merged := must(t, "merge", goCPU, goHeap, pprofData+"go-mutex.pb.gz")
-	require.NoError(t, profiletest.Check(unmarshal(t, merged)))
-	path := write(t, "merged.otlp", merged)
-	folder := t.TempDir()
-	must(t, "split", "--max-bytes", "20000", "--out", folder, path)
-	parts, err := filepath.Glob(filepath.Join(folder, "part-*.otlp"))
+// TestConvertToParts writes three profiles as one message, that in parts, and the parts as one message again.
+func TestConvertToParts(t *testing.T) {
+	whole := merged(t, goCPU, goHeap, pprofData+"go-mutex.pb.gz")
+	require.NoError(t, profiletest.Check(unmarshal(t, whole)))
+	path, folder := write(t, "whole.otlp", whole), t.TempDir()
+	must(t, "convert", "-o", outOTLP, "--max-bytes", "20000", "--out", folder, path)
+	parts, err := filepath.Glob(filepath.Join(folder, "whole.0*.otlp"))
 	require.NoError(t, err)
 	require.Greater(t, len(parts), 2)
 	for _, part := range parts {
@@ -527,12 +532,11 @@ func TestMergeAndSplit(t *testing.T) {
 		assert.LessOrEqual(t, len(data), 20_000)
 		require.NoError(t, profiletest.Check(unmarshal(t, string(data))))
 	}
-	again := unmarshal(t, must(t, append([]string{"merge"}, parts...)...))
-	assert.NoError(t, profiletest.Equal(unmarshal(t, merged), again, profiletest.MergeProfiles()))
+	assert.NoError(t, profiletest.Equal(unmarshal(t, whole), unmarshal(t, merged(t, parts...)), profiletest.MergeProfiles()))
 
-	lines := must(t, "split", "--max-bytes", "20000", "-o", outJSON, path)
+	lines := must(t, "convert", "-o", outJSON, "--max-bytes", "20000", path)
 	assert.Equal(t, len(parts), strings.Count(lines, "\n"))
-	r := run(t, nil, "split", "--max-bytes", "20000", path)
+	r := run(t, nil, "convert", "-o", outOTLP, "--max-bytes", "20000", path)
 	assert.Equal(t, exitFailed, r.code)
 	assert.Contains(t, r.log, "--out must name a folder")
 }

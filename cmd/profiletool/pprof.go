@@ -29,19 +29,18 @@ func newReports(term *terminal) []*cobra.Command {
 		{"tree FILE...", "Each function with its callers and callees, as text", prefix("-tree")},
 		{"peek REGEXP FILE...", "Callers and callees of the functions that match", withRegexp("-peek")},
 		{"list REGEXP FILE...", "Annotated source of the functions that match", withRegexp("-list")},
-		{"diff BASE FILE...", "What changed since a base, as text", diffArgs},
 		{"flamegraph FILE...", "A flame graph in the browser, with pprof's other views", prefix("-http=localhost:")},
 		{"web FILE...", "A graph of calls in the browser (needs Graphviz)", prefix("-web")},
 		{"pprof FILE...", "Any other report of pprof, or its interactive shell", prefix()},
 	} {
-		command := &cobra.Command{
+		commands = append(commands, &cobra.Command{
 			Use:     report.use,
 			Short:   report.short,
 			GroupID: groupReports,
 			Long: report.short + `.
 
 The flags are those of go tool pprof, with one dash: -cum, -focus=REGEXP, -nodecount=20, -sample_index=alloc_space …
-Files may have any format. -service=NAME, -profile=NAME and -type=NAME choose among the profiles of a file. Without
+Files may have any format, that of -diff_base=BASE, too. -service=NAME, -profile=NAME and -type=NAME choose among the profiles of a file. Without
 -service the profiles of all services are added up; without -profile it is process_cpu, or else the first kind in the
 file. A URL is fetched as pprof does it.`,
 			DisableFlagParsing: true,
@@ -49,20 +48,13 @@ file. A URL is fetched as pprof does it.`,
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
 					return cmd.Help()
 				}
-				if cmd.Name() == "diff" && isGate(args) {
-					return runGate(term, args)
-				}
 				args, err := report.args(args)
 				if err != nil {
 					return err
 				}
 				return runPprof(term, args)
 			},
-		}
-		if command.Name() == "diff" {
-			command.Long += gateHelp
-		}
-		commands = append(commands, command)
+		})
 	}
 	return commands
 }
@@ -82,14 +74,6 @@ func withRegexp(name string) func([]string) ([]string, error) {
 		}
 		return nil, errors.New("a regular expression for the functions is missing")
 	}
-}
-
-func diffArgs(args []string) ([]string, error) {
-	args, err := withRegexp("-diff_base")(args)
-	if err != nil {
-		return nil, errors.New("the base is missing: diff BASE FILE")
-	}
-	return append([]string{"-top"}, args...), nil
 }
 
 func runPprof(term *terminal, args []string) error {

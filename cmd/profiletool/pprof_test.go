@@ -59,17 +59,17 @@ func TestReports(t *testing.T) {
 	}
 	assert.Contains(t, must(t, "list", "main.fib", otlp), "ROUTINE ======================== main.fib")
 	assert.Contains(t,
-		must(t, "top", "-profile=memory", "-sample_index=alloc_space", write(t, "all.otlp", must(t, "merge", goCPU, goHeap))),
+		must(t, "top", "-profile=memory", "-sample_index=alloc_space", write(t, "all.otlp", merged(t, goCPU, goHeap))),
 		"Type: alloc_space")
-	r := run(t, nil, "top", write(t, "all.otlp", must(t, "merge", goCPU, goHeap)))
+	r := run(t, nil, "top", write(t, "all.otlp", merged(t, goCPU, goHeap)))
 	assert.Equal(t, exitOK, r.code)
 	assert.Contains(t, r.out, "Type: cpu")
 	assert.Contains(t, r.log, "-profile and -type can choose this, too: memory alloc_objects/count")
 
-	assert.Contains(t, must(t, "top", write(t, "all.otlp", must(t, "merge", goHeap, goCPU)), "-sample_index=samples"),
+	assert.Contains(t, must(t, "top", write(t, "all.otlp", merged(t, goHeap, goCPU)), "-sample_index=samples"),
 		"Type: samples", "process_cpu is the default, and flags may follow files")
 	period := &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}
-	samples := write(t, "samples.otlp", must(t, "merge", cpuSamples(t, nil), cpuSamples(t, period)))
+	samples := write(t, "samples.otlp", merged(t, cpuSamples(t, nil), cpuSamples(t, period)))
 	assert.Contains(t, must(t, "top", samples), "Type: samples", "profiles of different periods")
 
 	assert.Contains(t, must(t, "top", layoutData+"async-profiler/4.1.otlp"), "Busy.spin", "two sample types of one name")
@@ -95,13 +95,13 @@ func rows(report string) []string {
 	return strings.Split(report, "\n")
 }
 
-func TestDiff(t *testing.T) {
+func TestDiffBase(t *testing.T) {
 	base := write(t, "base.folded", "main;work 10\nmain;other 5\n")
 	now := write(t, "now.folded", "main;work 30\nmain;other 5\n")
-	out := must(t, "diff", base, now)
+	out := must(t, "top", "-diff_base="+base, now)
 	assert.Regexp(t, `(?m)^ +20 133.33% 133.33% +20 133.33% +work$`, out)
 	assert.NotContains(t, out, "other")
-	assert.Equal(t, out, must(t, "diff", "-nodecount=80", base, now))
+	assert.Equal(t, out, must(t, "top", now, "-nodecount=80", "-diff_base", base))
 }
 
 // TestFlamegraph opens pprof's web interface on a file that pprof cannot read.

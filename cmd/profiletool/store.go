@@ -26,14 +26,28 @@ import (
 func newStore(term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
-		Short:   "List, check and export the blocks of a store's directory",
+		Short:   "List and check the blocks of a store's directory",
 		GroupID: groupFiles,
 		Long: `Store reads the directory in which a collector keeps profiles (storage.directory of the exporter profile_store). The collector may be
-running: what it has in memory and in its log becomes a block within an hour.`,
+running: what it has in memory and in its log becomes a block within an hour. The reports read profiles of a directory
+by -store=DIR, and write them as one: pprof -proto -output=shop.pb.gz -store=DIR -service=shop`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newStoreList(term), newStoreCheck(term), newStoreExport(term))
+	for _, c := range []struct {
+		use, short string
+		run        func(*terminal, *store.Store) error
+	}{
+		{"ls DIR", "List the blocks", listBlocks},
+		{"check DIR", "Read all blocks and compare their checksums", checkBlocks},
+	} {
+		cmd.AddCommand(&cobra.Command{
+			Use: c.use, Short: c.short, Args: needDirectory,
+			RunE: func(_ *cobra.Command, args []string) error {
+				return withStore(term, args[0], func(s *store.Store) error { return c.run(term, s) })
+			},
+		})
+	}
 	return cmd
 }
 
@@ -60,64 +74,31 @@ func withStore(term *terminal, directory string, use func(*store.Store) error) e
 	return use(s)
 }
 
-func newStoreList(term *terminal) *cobra.Command {
-	return &cobra.Command{
-		Use: "ls DIR", Aliases: []string{"list"}, Short: "List the blocks", Args: needDirectory,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return withStore(term, args[0], func(s *store.Store) error {
-				w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "block\tfrom\tuntil\tservices\tprofiles\tsamples\tbytes\tstep")
-				for _, b := range s.Blocks() {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", b.Block, shownTime(b.From), shownTime(b.Until), len(b.Services),
-						b.ProfileCount, b.SampleCount, b.Bytes(), time.Duration(b.Step))
-				}
-				return w.Flush()
-			})
-		},
+func listBlocks(term *terminal, s *store.Store) error {
+	w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "block\tfrom\tuntil\tservices\tprofiles\tsamples\tbytes\tstep")
+	for _, b := range s.Blocks() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", b.Block, shownTime(b.From), shownTime(b.Until), len(b.Services),
+			b.ProfileCount, b.SampleCount, b.Bytes(), time.Duration(b.Step))
 	}
+	return w.Flush()
 }
 
 func shownTime(nanos int64) string { return time.Unix(0, nanos).UTC().Format(time.RFC3339) }
 
-func newStoreCheck(term *terminal) *cobra.Command {
-	return &cobra.Command{
-		Use: "check DIR", Short: "Read all blocks and compare their checksums", Args: needDirectory,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return withStore(term, args[0], func(s *store.Store) error {
-				damaged := s.Stats().Damaged
-				for _, b := range s.Blocks() {
-					if err := b.Check(); err != nil {
-						damaged++
-						term.logf("profiletool: %s: %v", b.Block, err)
-					}
-				}
-				term.logf("%d blocks, %d damaged", len(s.Blocks())+s.Stats().Damaged, damaged)
-				if damaged > 0 {
-					return errFound
-				}
-				return nil
-			})
-		},
+func checkBlocks(term *terminal, s *store.Store) error {
+	damaged := s.Stats().Damaged
+	for _, b := range s.Blocks() {
+		if err := b.Check(); err != nil {
+			damaged++
+			term.logf("profiletool: %s: %v", b.Block, err)
+		}
 	}
-}
-
-func newStoreExport(term *terminal) *cobra.Command {
-	var since time.Duration
-	r := newReader(term)
-	cmd := &cobra.Command{
-		Use: "export DIR", Short: "Write the profiles of a service, merged, as one pprof to standard output",
-		Args: needDirectory,
-		RunE: func(_ *cobra.Command, args []string) error {
-			p, err := r.readStored(args[0], since)
-			if err != nil {
-				return err
-			}
-			return p.Write(term.out)
-		},
+	term.logf("%d blocks, %d damaged", len(s.Blocks())+s.Stats().Damaged, damaged)
+	if damaged > 0 {
+		return errFound
 	}
-	r.wanted.flags(cmd.Flags())
-	cmd.Flags().DurationVar(&since, "since", 0, "only profiles of this `TIME` up to now: 24h, 30m")
-	return cmd
+	return nil
 }
 
 // readStored returns the selected profiles of a store's directory, merged: process_cpu of the only service, unless

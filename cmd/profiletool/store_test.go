@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// The blocks of a directory are listed, checked and exported while a collector has the directory.
+// The blocks of a directory are listed, checked and read while a collector has the directory.
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
 	s := store.New(store.Config{
@@ -52,7 +52,7 @@ func TestStore(t *testing.T) {
 	assert.Contains(t, run(t, nil, "top", "--store", dir).log, newest)
 	assert.Contains(t, run(t, nil, "top", "-store", dir, "file").log, "do not go together")
 	exported := filepath.Join(t.TempDir(), "shop.pb.gz")
-	require.NoError(t, os.WriteFile(exported, []byte(must(t, "store", "export", dir)), 0o600))
+	must(t, "pprof", "-proto", "-output", exported, "-store", dir)
 	assert.Contains(t, must(t, "top", exported), "3ms")
 
 	// What is too long to be kept is found by the name that it was sent with, in files, too.

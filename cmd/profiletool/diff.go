@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,45 +33,39 @@ type gate struct {
 	rows   int
 }
 
-const gateHelp = `
-
-With --fail-if or --format, diff compares shares instead, and is a gate in CI: the exit code is 1 if a condition holds.
-  --fail-if CONDITION  may be repeated: self(PATTERN)>+5%   the share of the whole grew by more than 5 percent of itself
-                                        self(PATTERN)>+5pp  it grew by more than 5 points of the whole
-                                        total(PATTERN)>30%  it is more than 30 percent
-                       self is what was running, total what was on the stack. PATTERN is a function or a package;
-                       pkg/... or pkg/… is the package and what its name begins. It is an error if no function is it
-  --alpha P            growth counts only if it is by chance with a probability below P: 0.01; 1 lets all of it count
-  --format FORMAT      text, markdown or sarif
-  --rows N             the functions with the largest changes that text and markdown list: 10`
-
-// isGate reports whether the arguments of diff are those of the gate.
-func isGate(args []string) bool {
-	return slices.ContainsFunc(args, func(arg string) bool {
-		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		return strings.HasPrefix(arg, "--") && (name == "fail-if" || name == "format")
-	})
-}
-
-// runGate runs diff BASE FILE... as a gate.
-func runGate(term *terminal, args []string) error {
-	g := &gate{term: term, reader: newReader(term)}
+func newDiff(term *terminal) *cobra.Command {
+	g := &gate{term: term, reader: newReader(term), format: "text"}
 	cmd := &cobra.Command{
-		Use: "diff", SilenceErrors: true, SilenceUsage: true,
-		RunE: func(_ *cobra.Command, paths []string) error {
+		Use:     "diff BASE FILE...",
+		Short:   "Compare the shares of functions with a base, as a gate in CI",
+		GroupID: groupFiles,
+		Long: `Diff compares the shares that functions have of the whole with those in a base. It exits with 1 if a condition holds:
+
+  self(PATTERN)>+5%   the share of the whole grew by more than 5 percent of itself
+  self(PATTERN)>+5pp  it grew by more than 5 points of the whole
+  total(PATTERN)>30%  it is more than 30 percent
+
+Self is what was running, total what was on the stack. PATTERN is a function or a package; pkg/... or pkg/… is the package
+and what its name begins. It is an error if no function is it.
+
+Without --profile it is process_cpu, or else the first profile. The difference of values: top -diff_base=BASE FILE`,
+		Args: func(_ *cobra.Command, paths []string) error {
 			if len(paths) < 2 {
-				return errors.New("the base or the file is missing: diff BASE FILE")
+				return errNoFile
 			}
-			return g.run(paths[:1], paths[1:])
+			return nil
 		},
+		RunE: func(_ *cobra.Command, paths []string) error { return g.run(paths[:1], paths[1:]) },
 	}
-	cmd.Flags().StringArrayVar(&g.failIf, "fail-if", nil, "")
-	cmd.Flags().StringVar(&g.format, "format", "text", "")
-	cmd.Flags().Float64Var(&g.alpha, "alpha", 0.01, "")
-	cmd.Flags().IntVar(&g.rows, "rows", 10, "")
-	g.reader.wanted.flags(cmd.Flags())
-	cmd.SetArgs(args)
-	return cmd.Execute()
+	f := cmd.Flags()
+	f.StringArrayVar(&g.failIf, "fail-if", nil, "exit with 1 if `CONDITION` holds; may be repeated")
+	f.Float64Var(&g.alpha, "alpha", 0.01,
+		"growth counts only if it is by chance with a probability below `P`; 1 lets all of it count")
+	f.IntVar(&g.rows, "rows", 10, "list the `N` functions with the largest changes, in text and markdown")
+	formats := []string{g.format, "markdown", "sarif"}
+	addChoice(cmd, choice{&g.format, formats}, "format", "", "output `FORMAT`: "+strings.Join(formats, ", "))
+	g.reader.flags(cmd)
+	return cmd
 }
 
 // condition is one --fail-if.
@@ -128,9 +121,6 @@ type source struct {
 }
 
 func (g *gate) run(base, files []string) error {
-	if !slices.Contains([]string{"text", "markdown", "sarif"}, g.format) {
-		return fmt.Errorf("--format must be text, markdown or sarif, found %q", g.format)
-	}
 	if g.alpha <= 0 || g.alpha > 1 {
 		return fmt.Errorf("--alpha must be above 0 and at most 1, found %g", g.alpha)
 	}

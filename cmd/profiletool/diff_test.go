@@ -171,8 +171,8 @@ func TestGateRefuses(t *testing.T) {
 	base := shareOf(t, 100)
 	for says, args := range map[string][]string{
 		"must look like self(pkg/...)>+5%": {"--fail-if=self(x)>5pp", base, base},
-		"the base or the file is missing":  {"--fail-if=self(x)>5%", base},
-		"--format must be text, markdown":  {"--format=xml", base, base},
+		"a file is missing":                {"--fail-if=self(x)>5%", base},
+		"must be one of text, markdown":    {"--format=xml", base, base},
 		"--alpha must be above 0":          {"--format=text", "--alpha=0", base, base},
 		"unknown flag: --cum":              {"--format=text", "--cum", base, base},
 		"choose by --profile and --type":   {"--format=text", base, goHeap},
