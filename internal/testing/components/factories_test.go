@@ -4,19 +4,13 @@
 package components
 
 import (
+	"cmp"
 	"context"
+	"reflect"
+	"strings"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/connector"
-	"go.opentelemetry.io/collector/connector/xconnector"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/exporter/xexporter"
-	"go.opentelemetry.io/collector/extension"
-	"go.opentelemetry.io/collector/processor"
-	"go.opentelemetry.io/collector/processor/xprocessor"
-	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector"
@@ -64,67 +58,34 @@ type signal struct {
 	create    func(context.Context, component.TelemetrySettings, component.Config) (component.Component, error)
 }
 
-// signalsOf returns the signals of a factory by the names that metadata.yaml has for them.
+// signalsOf returns the signals of a factory by the names that metadata.yaml has for them: CreateLogsToProfiles and
+// LogsToProfilesStability are those of logs_to_profiles, Create and Stability those of an extension.
 func signalsOf(factory component.Factory) map[string]signal {
-	next, id := consumertest.NewNop(), component.NewID(factory.Type())
-	type (
-		ctx       = context.Context
-		telemetry = component.TelemetrySettings
-		config    = component.Config
-		made      = component.Component
-	)
-	switch f := factory.(type) {
-	case xreceiver.Factory:
-		return map[string]signal{
-			"profiles": {f.ProfilesStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateProfiles(c, receiver.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-			"logs": {f.LogsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateLogs(c, receiver.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
+	signals := map[string]signal{}
+	f := reflect.ValueOf(factory)
+	for method := range f.Type().Methods() {
+		name, isStability := strings.CutSuffix(method.Name, "Stability")
+		if !isStability {
+			continue
 		}
-	case xprocessor.Factory:
-		return map[string]signal{
-			"profiles": {f.ProfilesStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateProfiles(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-			"traces": {f.TracesStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateTraces(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-			"metrics": {f.MetricsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateMetrics(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-			"logs": {f.LogsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateLogs(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-		}
-	case xexporter.Factory:
-		return map[string]signal{
-			"profiles": {f.ProfilesStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateProfiles(c, exporter.Settings{ID: id, TelemetrySettings: set}, cfg)
-			}},
-		}
-	case xconnector.Factory:
-		return map[string]signal{
-			"profiles_to_metrics": {f.ProfilesToMetricsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateProfilesToMetrics(c, connector.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-			"profiles_to_logs": {f.ProfilesToLogsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateProfilesToLogs(c, connector.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-			"logs_to_profiles": {f.LogsToProfilesStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateLogsToProfiles(c, connector.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-			"logs_to_logs": {f.LogsToLogsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.CreateLogsToLogs(c, connector.Settings{ID: id, TelemetrySettings: set}, cfg, next)
-			}},
-		}
-	case extension.Factory:
-		return map[string]signal{
-			"extension": {f.Stability(), func(c ctx, set telemetry, cfg config) (made, error) {
-				return f.Create(c, extension.Settings{ID: id, TelemetrySettings: set}, cfg)
-			}},
+		create := f.MethodByName("Create" + name)
+		key := strings.ToLower(cmp.Or(strings.ReplaceAll(name, "To", "_to_"), "extension"))
+		signals[key] = signal{
+			f.MethodByName(method.Name).Call(nil)[0].Interface().(component.StabilityLevel),
+			func(ctx context.Context, set component.TelemetrySettings, config component.Config) (component.Component, error) {
+				settings := reflect.New(create.Type().In(1)).Elem()
+				settings.FieldByName("ID").Set(reflect.ValueOf(component.NewID(factory.Type())))
+				settings.FieldByName("TelemetrySettings").Set(reflect.ValueOf(set))
+				in := []reflect.Value{reflect.ValueOf(ctx), settings, reflect.ValueOf(config)}
+				if create.Type().NumIn() > len(in) {
+					in = append(in, reflect.ValueOf(consumertest.NewNop()))
+				}
+				out := create.Call(in)
+				made, _ := out[0].Interface().(component.Component)
+				err, _ := out[1].Interface().(error)
+				return made, err
+			},
 		}
 	}
-	return nil
+	return signals
 }
