@@ -4,6 +4,7 @@
 package formats_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,18 +111,15 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 			}
 			require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))
 		})
-		t.Run("otlp in logs of "+name, func(t *testing.T) {
-			encoder := records.NewEncoder(pd, records.EncodeOptions{Format: records.FormatOTLP, MaxRecordBytes: 30_000})
-			var back []pprofile.Profiles
-			for {
-				part, ok := encoder.Next()
-				if !ok {
-					break
+		for _, format := range []records.Format{records.FormatOTLP, records.FormatPprof} {
+			t.Run(fmt.Sprintf("%s in logs of %s", format, name), func(t *testing.T) {
+				encoder := records.NewEncoder(pd, records.EncodeOptions{Format: format, MaxRecordBytes: 30_000})
+				var back []pprofile.Profiles
+				for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
+					back = append(back, records.Translate(part.Logs, records.Options{}).Profiles)
 				}
-				result := records.Translate(part.Logs, records.Options{})
-				back = append(back, result.Profiles)
-			}
-			require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))
-		})
+				require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))
+			})
+		}
 	}
 }
