@@ -94,10 +94,6 @@ func (u *unpickler) run(op, argument int64) {
 	case 0x80, 0x95: // PROTO, FRAME
 	case '(': // MARK
 		u.marks = append(u.marks, len(u.stack))
-	case '0': // POP
-		u.take(1)
-	case '1': // POP_MARK
-		u.take(toMark)
 	case 'N', 0x88, 0x89, 'G': // NONE, NEWTRUE, NEWFALSE, BINFLOAT
 		u.push(nil)
 	case 'K', 'M': // BININT1, BININT2
@@ -113,8 +109,8 @@ func (u *unpickler) run(op, argument int64) {
 		u.collect(nil, op == '}')
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
 		u.collect(u.take(int(op-0x85)+1), false)
-	case 't', 'l', 'd': // TUPLE, LIST, DICT
-		u.collect(u.take(toMark), op == 'd')
+	case 't': // TUPLE
+		u.collect(u.take(toMark), false)
 	case 'a': // APPEND
 		u.extend(u.take(1))
 	case 's': // SETITEM

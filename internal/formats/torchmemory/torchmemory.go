@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,9 +60,9 @@ type decoder struct {
 	b        events.Builder
 	profiles [numProfiles]compact.ProfileIndex
 	visits   int // how many more
+	err      error
 	stacks   map[*object]dictionary.StackIndex
 	frames   map[*object]int32
-	scratch  []int32
 	// last is the end of the history in nanoseconds, anchor the time of entries that have none, before PyTorch 2.1.
 	last, anchor uint64
 }
@@ -81,11 +82,12 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 		if get[any](snapshot, "segments") == nil {
 			return ErrNotSnapshot
 		}
-		return d.add(snapshot)
+		d.add(snapshot)
+		return d.err
 	})
 }
 
-func (d *decoder) add(snapshot *object) error {
+func (d *decoder) add(snapshot *object) {
 	scope := d.b.NewScope()
 	for i, t := range types {
 		d.profiles[i] = d.b.NewProfile(scope, events.Profile{Sample: t, Period: events.Bytes("gpu_memory"),
@@ -94,12 +96,12 @@ func (d *decoder) add(snapshot *object) error {
 	traces := cmp.Or(get[*object](snapshot, "device_traces"), &object{})
 	for device, trace := range traces.items {
 		entries, _ := trace.(*object)
-		if err := d.each(entries, func(entry *object) error { return d.addEntry(int64(device), entry) }); err != nil {
-			return err
+		for entry := range d.each(entries) {
+			d.addEntry(int64(device), entry)
 		}
 	}
-	if err := d.each(get[*object](snapshot, "segments"), d.addSegment); err != nil {
-		return err
+	for segment := range d.each(get[*object](snapshot, "segments")) {
+		d.addSegment(segment)
 	}
 	for _, p := range d.profiles {
 		if d.last > 0 {
@@ -107,32 +109,32 @@ func (d *decoder) add(snapshot *object) error {
 		}
 	}
 	d.b.SetClock()
-	return nil
 }
 
-// each calls use for the dictionaries of a list. Other values are counted.
-func (d *decoder) each(values *object, use func(*object) error) error {
-	if values == nil || values.isDict {
-		return nil
+// each yields the dictionaries of a list. Other values are counted. After an error it yields nothing.
+func (d *decoder) each(values *object) iter.Seq[*object] {
+	return func(yield func(*object) bool) {
+		if values == nil || values.isDict {
+			return
+		}
+		for _, value := range values.items {
+			if d.visits--; d.visits < 0 {
+				d.err = cmp.Or(d.err, errTooMany)
+			}
+			if d.err = cmp.Or(d.err, d.b.Check(0)); d.err != nil {
+				return
+			}
+			if dict, ok := value.(*object); !ok || !dict.isDict {
+				d.b.Stats.Dropped++
+			} else if !yield(dict) {
+				return
+			}
+		}
 	}
-	for _, value := range values.items {
-		if d.visits--; d.visits < 0 {
-			return errTooMany
-		}
-		if err := d.b.Check(0); err != nil {
-			return err
-		}
-		if dict, ok := value.(*object); !ok || !dict.isDict {
-			d.b.Stats.Dropped++
-		} else if err := use(dict); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // addEntry adds an entry of a device's history.
-func (d *decoder) addEntry(device int64, entry *object) error {
+func (d *decoder) addEntry(device int64, entry *object) {
 	time := events.UnixNanos(get[int64](entry, "time_us"))
 	if time > 0 {
 		d.b.Widen(d.profiles[allocatedSpace], time, time)
@@ -140,34 +142,23 @@ func (d *decoder) addEntry(device int64, entry *object) error {
 	d.last = max(d.last, time)
 	if time = cmp.Or(time, d.anchor); time == 0 {
 		d.b.Stats.Dropped++
-		return nil
+	} else if get[string](entry, "action") == "alloc" {
+		d.observe(allocatedSpace, d.identity(entry, device, get[int64](entry, "stream")), time, get[int64](entry, "size"))
 	}
-	if get[string](entry, "action") != "alloc" {
-		return nil
-	}
-	id, err := d.identity(entry, device, get[int64](entry, "stream"))
-	d.observe(allocatedSpace, id, time, get[int64](entry, "size"))
-	return err
 }
 
 // addSegment adds a segment that the allocator holds, and its blocks.
-func (d *decoder) addSegment(segment *object) error {
+func (d *decoder) addSegment(segment *object) {
 	device, stream := get[int64](segment, "device"), get[int64](segment, "stream")
-	id, err := d.identity(segment, device, stream)
-	if err != nil {
-		return err
-	}
-	d.observe(reservedSpace, id, 0, get[int64](segment, "total_size"))
-	return d.each(get[*object](segment, "blocks"), func(block *object) error {
+	d.observe(reservedSpace, d.identity(segment, device, stream), 0, get[int64](segment, "total_size"))
+	for block := range d.each(get[*object](segment, "blocks")) {
 		// active_awaiting_free is not free yet: another stream uses it.
-		if !strings.HasPrefix(get[string](block, "state"), "active") {
-			return nil
+		if strings.HasPrefix(get[string](block, "state"), "active") {
+			id := d.identity(block, device, stream)
+			d.observe(inuseSpace, id, 0, get[int64](block, "size"))
+			d.observe(inuseObjects, id, 0, 1)
 		}
-		id, err := d.identity(block, device, stream)
-		d.observe(inuseSpace, id, 0, get[int64](block, "size"))
-		d.observe(inuseObjects, id, 0, 1)
-		return err
-	})
+	}
 }
 
 func (d *decoder) observe(p int, id compact.Identity, time uint64, value int64) {
@@ -176,7 +167,7 @@ func (d *decoder) observe(p int, id compact.Identity, time uint64, value int64) 
 }
 
 // identity returns the stack of a block, a segment or an entry of the history, and where it is.
-func (d *decoder) identity(of *object, device, stream int64) (compact.Identity, error) {
+func (d *decoder) identity(of *object, device, stream int64) compact.Identity {
 	set := d.b.AddAttributes(0, d.b.NumberAttribute(events.AttributeGPUDevice, device, true),
 		d.b.NumberAttribute(events.AttributeGPUStream, stream, true),
 		d.b.TextAttribute(events.AttributeThreadName, fmt.Sprintf("GPU %d memory", device)))
@@ -184,40 +175,32 @@ func (d *decoder) identity(of *object, device, stream int64) (compact.Identity, 
 	if history := get[*object](of, "history"); history != nil && len(history.items) > 0 {
 		of, _ = history.items[0].(*object)
 	}
-	stack, err := d.stack(get[*object](of, "frames"))
-	return compact.Identity{Stack: stack, Attributes: set}, err
+	return compact.Identity{Stack: d.stack(get[*object](of, "frames")), Attributes: set}
 }
 
 // stack interns a list of frames, the leaf first. Those that made the stack are left out.
-func (d *decoder) stack(frames *object) (dictionary.StackIndex, error) {
-	if stack, ok := d.stacks[frames]; ok || frames == nil {
-		return stack, nil
+func (d *decoder) stack(list *object) dictionary.StackIndex {
+	if stack, ok := d.stacks[list]; ok || list == nil {
+		return stack
 	}
-	items := frames.items
-	for len(items) > 1 && isOfCapture(nameOf(items[0])) {
-		items = items[1:]
+	frames := slices.Collect(d.each(list))
+	for len(frames) > 1 && isOfCapture(frames[0].name()) {
+		frames = frames[1:]
 	}
-	hasPython := slices.ContainsFunc(items, isPython)
-	d.scratch = d.scratch[:0]
-	err := d.each(&object{items: items}, func(frame *object) error {
-		if len(d.scratch) < maxDepth && !(hasPython && ofInterpreter.MatchString(nameOf(frame))) {
-			d.scratch = append(d.scratch, d.frame(frame))
-		}
-		return nil
-	})
-	d.stacks[frames] = d.b.Dict.Stacks.Intern(d.scratch)
-	return d.stacks[frames], err
+	if slices.ContainsFunc(frames, (*object).isPython) {
+		frames = slices.DeleteFunc(frames, func(f *object) bool { return ofInterpreter.MatchString(f.name()) })
+	}
+	var locations []int32
+	for _, frame := range frames[:min(len(frames), maxDepth)] {
+		locations = append(locations, d.frame(frame))
+	}
+	d.stacks[list] = d.b.Dict.Stacks.Intern(locations)
+	return d.stacks[list]
 }
 
-func nameOf(value any) string {
-	frame, _ := value.(*object)
-	return get[string](frame, "name")
-}
+func (o *object) name() string { return get[string](o, "name") }
 
-func isPython(value any) bool {
-	frame, _ := value.(*object)
-	return strings.HasSuffix(get[string](frame, "filename"), ".py")
-}
+func (o *object) isPython() bool { return strings.HasSuffix(get[string](o, "filename"), ".py") }
 
 // isOfCapture reports whether a frame is of the code that makes a stack, which is on top of all of them. All frames can
 // have one long name.
@@ -236,11 +219,11 @@ func (d *decoder) frame(frame *object) int32 {
 	if i, ok := d.frames[frame]; ok {
 		return i
 	}
-	f, line, typ := dictionary.Function{Name: d.b.Dict.Strings.Intern(nameOf(frame))}, int64(0), "native"
+	f, line, typ := dictionary.Function{Name: d.b.Dict.Strings.Intern(frame.name())}, int64(0), "native"
 	if filename := get[string](frame, "filename"); filename != "" && filename != "??" {
 		f.Filename, line = d.b.Dict.Strings.Intern(filename), get[int64](frame, "line")
 	}
-	if isPython(frame) {
+	if frame.isPython() {
 		typ = "cpython"
 	}
 	d.frames[frame] = d.b.TypedFrame(f, line, typ)

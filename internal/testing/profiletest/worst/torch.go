@@ -54,7 +54,7 @@ const (
 
 // TorchMemory are pickles such as PyTorch's memory snapshots.
 var TorchMemory = Inputs{
-	"lists":   same("\x80\x04(", "]", "l."),
+	"lists":   same("\x80\x04(", "]", "t."),
 	"dicts":   same("\x80\x04", "}", "."),
 	"memo":    same("\x80\x04N", "\x94", "."),
 	"marks":   same("\x80\x04", "(", "."),
