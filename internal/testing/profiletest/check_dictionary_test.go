@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,37 +17,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/resolved"
 )
 
-func TestCheckRequiresZeroValuesFirst(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	pd.ResourceProfiles().AppendEmpty()
-	requireFaults(t, Check(pd),
-		"mapping_table: is empty, so index 0 is not the zero value",
-		"location_table: is empty, so index 0 is not the zero value",
-		"function_table: is empty, so index 0 is not the zero value",
-		"link_table: is empty, so index 0 is not the zero value",
-		"string_table: is empty, so index 0 is not the zero value",
-		"attribute_table: is empty, so index 0 is not the zero value",
-		"stack_table: is empty, so index 0 is not the zero value")
-
-	pd = New().Resource().Build()
-	d := pd.Dictionary()
-	d.MappingTable().At(0).SetFileOffset(1)
-	d.LocationTable().At(0).SetAddress(1)
-	d.FunctionTable().At(0).SetStartLine(1)
-	d.LinkTable().At(0).SetTraceID(someTrace)
-	d.StringTable().SetAt(0, "x")
-	d.AttributeTable().At(0).Value().SetStr("")
-	d.StackTable().At(0).LocationIndices().Append(0)
-	requireFaults(t, Check(pd),
-		"mapping_table[0]: is not the zero value",
-		"location_table[0]: is not the zero value",
-		"function_table[0]: is not the zero value",
-		"link_table[0]: is not the zero value",
-		"string_table[0]: is not the zero value",
-		"attribute_table[0]: is not the zero value",
-		"stack_table[0]: is not the zero value")
-}
-
 // If a sender leaves out the dictionary, everything refers to index 0. Check reports that once for each table.
 func TestCheckReadsIndexZeroOfEmptyTables(t *testing.T) {
 	pd := pprofile.NewProfiles()
@@ -59,86 +26,6 @@ func TestCheckReadsIndexZeroOfEmptyTables(t *testing.T) {
 	err := Check(pd)
 	require.Error(t, err)
 	assert.Len(t, strings.Split(err.Error(), "\n"), 7, "%v", err)
-}
-
-func TestCheckFindsDuplicates(t *testing.T) {
-	pd := sound().Build()
-	d := pd.Dictionary()
-	d.StringTable().Append("shop.go")
-	again := int32(d.StringTable().Len() - 1)
-
-	// A copy of function 1 that refers to the copy of the string, a location of that function, a stack of that location.
-	d.FunctionTable().At(1).CopyTo(d.FunctionTable().AppendEmpty())
-	d.FunctionTable().At(5).SetFilenameStrindex(again)
-	d.LocationTable().At(1).CopyTo(d.LocationTable().AppendEmpty())
-	d.LocationTable().At(4).Lines().At(0).SetFunctionIndex(5)
-	d.StackTable().AppendEmpty().LocationIndices().Append(4)
-	s := ProfileAt(pd, 0).Samples().AppendEmpty()
-	s.SetStackIndex(4)
-	s.Values().Append(1)
-
-	want := []string{
-		"location_table[4]: equals location_table[1]",
-		"function_table[5]: equals function_table[1]",
-		"string_table[17]: equals string_table[" + indexText(d.StringTable().AsRaw(), "shop.go") + "]",
-		"stack_table[4]: equals stack_table[1]",
-	}
-	requireFaults(t, Check(pd), want...)
-	require.NoError(t, Check(pd, AllowDuplicates()))
-}
-
-func TestCheckFindsDuplicatesInTheOtherTables(t *testing.T) {
-	pd := sound().Build()
-	d := pd.Dictionary()
-	d.MappingTable().At(1).CopyTo(d.MappingTable().AppendEmpty())
-	d.LinkTable().At(1).CopyTo(d.LinkTable().AppendEmpty())
-	for _, v := range []any{
-		map[string]any{"a": int64(1), "b": []any{"x", math.NaN()}},
-		map[string]any{"b": []any{"x", math.NaN()}, "a": int64(1)},
-		map[string]any{"a": int64(1), "b": []any{"x", 0.0}},
-		map[string]any{"a": 1.0, "b": []any{"x", 0.0}},
-	} {
-		setRaw(d.AttributeTable().AppendEmpty().Value(), v)
-	}
-	unit := d.AttributeTable().AppendEmpty()
-	setRaw(unit.Value(), map[string]any{"a": 1.0, "b": []any{"x", 0.0}})
-	unit.SetUnitStrindex(1)
-	requireFaults(t, Check(pd, AllowOrphans()),
-		"mapping_table[2]: equals mapping_table[1]",
-		"link_table[2]: equals link_table[1]",
-		"attribute_table[7]: equals attribute_table[6]")
-}
-
-func indexText(table []string, s string) string {
-	return strconv.Itoa(slices.Index(table, s))
-}
-
-func TestCheckFindsTextThatIsNotUTF8(t *testing.T) {
-	const bad = "a\xff"
-	pd := sound().Build()
-	rp := pd.ResourceProfiles().At(0)
-	sp := rp.ScopeProfiles().At(0)
-	rp.SetSchemaUrl(bad)
-	rp.Resource().Attributes().PutEmptySlice("list").AppendEmpty().SetStr(bad)
-	sp.SetSchemaUrl(bad)
-	sp.Scope().SetName(bad)
-	sp.Scope().SetVersion(bad)
-	sp.Scope().Attributes().PutStr(bad, "v")
-	ProfileAt(pd, 0).SetOriginalPayloadFormat(bad)
-	pd.Dictionary().StringTable().SetAt(pd.Dictionary().StringTable().Len()-1, bad)
-	pd.Dictionary().AttributeTable().At(1).Value().SetEmptyMap().PutEmptyMap("k").PutStr("deep", bad)
-	last := fmt.Sprintf("string_table[%d]", pd.Dictionary().StringTable().Len()-1)
-	const not = `: "a\xff" is not valid UTF-8 at byte offset 1`
-	requireFaults(t, Check(pd),
-		last+not,
-		`attribute_table[1].value."k"."deep"`+not,
-		"resource_profiles[0].schema_url"+not,
-		`resource_profiles[0].resource.attributes."list".values[0]`+not,
-		"resource_profiles[0].scope_profiles[0].schema_url"+not,
-		"resource_profiles[0].scope_profiles[0].scope.name"+not,
-		"resource_profiles[0].scope_profiles[0].scope.version"+not,
-		"resource_profiles[0].scope_profiles[0].scope.attributes.key"+not,
-		"resource_profiles[0].scope_profiles[0].profiles[0].original_payload_format"+not)
 }
 
 // A long text is cut between two characters, keeps its quotes, and the offset names a byte beyond the cut.
@@ -168,6 +55,10 @@ func TestCheckOptionsTurnOffRules(t *testing.T) {
 	pd.Dictionary().StringTable().Append("orphan")
 	require.Error(t, Check(pd))
 	require.NoError(t, Check(pd, AllowOrphans()))
+
+	pd.Dictionary().StringTable().Append("orphan")
+	require.Error(t, Check(pd, AllowOrphans()))
+	require.NoError(t, Check(pd, AllowOrphans(), AllowDuplicates()))
 }
 
 func TestCheckListsABoundedNumberOfFaults(t *testing.T) {

@@ -6,6 +6,7 @@ package profiletest
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,56 @@ func TestCheckFindsFaults(t *testing.T) {
 		"orphan of an orphan": func(_ profiles, d tables) {
 			d.LocationTable().AppendEmpty().SetAddress(5)
 			d.StackTable().AppendEmpty().LocationIndices().Append(4)
+		},
+		"no dictionary": func(pd profiles, _ tables) {
+			pprofile.NewProfiles().MoveTo(pd)
+			pd.ResourceProfiles().AppendEmpty()
+		},
+		"entries 0 that are not zero": func(_ profiles, d tables) {
+			d.MappingTable().At(0).SetFileOffset(1)
+			d.LocationTable().At(0).SetAddress(1)
+			d.FunctionTable().At(0).SetStartLine(1)
+			d.LinkTable().At(0).SetTraceID(someTrace)
+			d.StringTable().SetAt(0, "x")
+			d.AttributeTable().At(0).Value().SetStr("")
+			d.StackTable().At(0).LocationIndices().Append(0)
+		},
+		"an equal function, location and stack, by an equal string": func(pd profiles, d tables) {
+			d.StringTable().Append("shop.go")
+			d.FunctionTable().At(1).CopyTo(d.FunctionTable().AppendEmpty())
+			d.FunctionTable().At(5).SetFilenameStrindex(int32(d.StringTable().Len() - 1))
+			d.LocationTable().At(1).CopyTo(d.LocationTable().AppendEmpty())
+			d.LocationTable().At(4).Lines().At(0).SetFunctionIndex(5)
+			d.StackTable().AppendEmpty().LocationIndices().Append(4)
+			SampleAt(pd, 0).CopyTo(ProfileAt(pd, 0).Samples().AppendEmpty())
+			SampleAt(pd, 2).SetStackIndex(4)
+		},
+		"an equal mapping and link": func(_ profiles, d tables) {
+			d.MappingTable().At(1).CopyTo(d.MappingTable().AppendEmpty())
+			d.LinkTable().At(1).CopyTo(d.LinkTable().AppendEmpty())
+		},
+		"attributes 6 and 7 are equal, 8 to 10 others": func(_ profiles, d tables) {
+			for _, v := range []any{
+				map[string]any{"a": int64(1), "b": []any{"x", math.NaN()}}, map[string]any{"b": []any{"x", math.NaN()}, "a": int64(1)},
+				map[string]any{"a": int64(1), "b": []any{"x", 0.0}},
+				map[string]any{"a": 1.0, "b": []any{"x", 0.0}}, map[string]any{"a": 1.0, "b": []any{"x", 0.0}},
+			} {
+				setRaw(d.AttributeTable().AppendEmpty().Value(), v)
+			}
+			d.AttributeTable().At(10).SetUnitStrindex(1)
+		},
+		"text that is not UTF-8": func(pd profiles, d tables) {
+			const bad = "a\xff"
+			rp := pd.ResourceProfiles().At(0)
+			rp.SetSchemaUrl(bad)
+			rp.Resource().Attributes().PutEmptySlice("list").AppendEmpty().SetStr(bad)
+			firstScope(pd).SetSchemaUrl(bad)
+			firstScope(pd).Scope().SetName(bad)
+			firstScope(pd).Scope().SetVersion(bad)
+			firstScope(pd).Scope().Attributes().PutStr(bad, "v")
+			ProfileAt(pd, 0).SetOriginalPayloadFormat(bad)
+			d.StringTable().SetAt(d.StringTable().Len()-1, bad)
+			d.AttributeTable().At(1).Value().SetEmptyMap().PutEmptyMap("k").PutStr("deep", bad)
 		},
 	}
 	for i := range indexSetters(sound().Build()) {

@@ -4,7 +4,6 @@
 package profiletest
 
 import (
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -56,16 +55,6 @@ func TestMeasureCost(t *testing.T) {
 	}
 }
 
-// failure replaces a test, and records why it would have failed.
-type failure struct {
-	testing.TB
-	text string
-}
-
-func (f *failure) Helper() {}
-
-func (f *failure) Fatalf(format string, args ...any) { f.text = fmt.Sprintf(format, args...) }
-
 func TestBound(t *testing.T) {
 	bound := BoundOf(10, 100, 3)
 	bound.AllocatedBytes = 1000
@@ -95,7 +84,7 @@ func TestRequireCost(t *testing.T) {
 		"always above":   {3, 3, "the cost is peak heap 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, runs := &failure{TB: t}, 0
+			f, runs := &standIn{TB: t}, 0
 			RequireCostOfEach(f, Bound{HeapBytes: 8 * mib}, func() func() {
 				costSink = nil
 				runs++
@@ -107,8 +96,8 @@ func TestRequireCost(t *testing.T) {
 			})
 			costSink = nil
 			assert.Equal(t, tc.runs, runs)
-			assert.Contains(t, f.text, tc.want)
-			assert.Equal(t, tc.want == "", f.text == "")
+			assert.Contains(t, f.failure, tc.want)
+			assert.Equal(t, tc.want == "", f.failure == "")
 		})
 	}
 }
@@ -117,13 +106,13 @@ func TestRequireCost(t *testing.T) {
 func TestRequireReserved(t *testing.T) {
 	const mib = 1 << 20
 	for reserved, want := range map[int]string{10 * mib: "", 9 * mib: "the bound is peak heap 14.5 MiB"} {
-		f := &failure{TB: t}
+		f := &standIn{TB: t}
 		RequireReserved(f, Bound{}, mib, func(reserve func(int) error) {
 			require.NoError(t, reserve(reserved))
 			costSink = [][]byte{make([]byte, 15*mib)}
 		})
 		costSink = nil
-		assert.Contains(t, f.text, want)
-		assert.Equal(t, want == "", f.text == "")
+		assert.Contains(t, f.failure, want)
+		assert.Equal(t, want == "", f.failure == "")
 	}
 }

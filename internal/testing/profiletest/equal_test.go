@@ -4,6 +4,9 @@
 package profiletest
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,59 +38,24 @@ func TestEqualIgnoresTheLayoutOfTheDictionary(t *testing.T) {
 	assert.Equal(t, Render(want), Render(got))
 }
 
-func TestEqualNamesWhatDiffers(t *testing.T) {
-	const profile0 = "resource_profiles[0].scope_profiles[0].profiles[0]"
-	for _, tc := range []struct {
-		change func(pprofile.Profiles)
-		want   string
-	}{
-		{
-			func(pd pprofile.Profiles) { SampleAt(pd, 0).Values().SetAt(0, 31) },
-			profile0 + ": sample {bytes=7 in By, thread=\"main\"} link 0102030405060708090a0b0c0d0e0f10/0102030405060708 " +
-				"<inlined from line 3 shop.go:4:2; leaf (_leaf) shop.go:12 at 0x1010 in [/bin/shop 0x1000-0x2000+0x40 " +
-				"{process.executable.build_id.gnu=\"abcd\"}] {pprof.location.is_folded=true}>: is 31, want 30",
-		},
-		{
-			func(pd pprofile.Profiles) {
-				ProfileAt(pd, 0).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.LinkIndex() == 0 })
-			},
-			profile0 + ": sample <leaf < main>: is absent, want 20",
-		},
-		{
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).Samples().AppendEmpty() },
-			profile0 + ": sample <>: is none, want absent",
-		},
-		{
-			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(1, 1001) },
-			"resource_profiles[0].scope_profiles[0].profiles[1]: sample <leaf>: is @1000 @1001, want @1000 @1049",
-		},
-		{
-			func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).Resource().Attributes().Clear() },
-			`resource_profiles[0].resource: is {} schema_url=https://example.test/resource, want ` +
-				`{service.name="shop", tags=["a", {deep="b"}]} schema_url=https://example.test/resource`,
-		},
-		{
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetDurationNano(0) },
-			profile0 + ".duration: is none, want 50 ns",
-		},
-		{
-			func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).ScopeProfiles().AppendEmpty() },
-			`resource_profiles[0].scope_profiles[1].scope: is "" "", want none`,
-		},
-	} {
-		got := shuffled()
-		tc.change(got)
-		assert.EqualError(t, Equal(sound().Build(), got), tc.want)
-	}
-}
-
-// Each change alters one field.
+// Each change alters one field, which the error names: the golden file has them.
 func TestEqualComparesEveryField(t *testing.T) {
 	type (
 		profiles = pprofile.Profiles
 		tables   = pprofile.ProfilesDictionary
 	)
 	changes := map[string]func(profiles, tables){
+		"value":                   func(pd profiles, _ tables) { SampleAt(pd, 0).Values().SetAt(0, 31) },
+		"a sample without values": func(pd profiles, _ tables) { ProfileAt(pd, 0).Samples().AppendEmpty() },
+		"a sample less": func(pd profiles, _ tables) {
+			ProfileAt(pd, 0).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.LinkIndex() == 0 })
+		},
+		"timestamp": func(pd profiles, _ tables) {
+			ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(1, 1001)
+		},
+		"resource": func(pd profiles, _ tables) { pd.ResourceProfiles().At(0).Resource().Attributes().Clear() },
+		"duration": func(pd profiles, _ tables) { ProfileAt(pd, 0).SetDurationNano(0) },
+		"scopes":   func(pd profiles, _ tables) { pd.ResourceProfiles().At(0).ScopeProfiles().AppendEmpty() },
 		"resource's dropped": func(pd profiles, _ tables) {
 			pd.ResourceProfiles().At(0).Resource().SetDroppedAttributesCount(3)
 		},
@@ -120,12 +88,16 @@ func TestEqualComparesEveryField(t *testing.T) {
 		"depth":             func(_ profiles, d tables) { d.StackTable().At(1).LocationIndices().Append(1) },
 	}
 	want := sound().Build()
-	for name, change := range changes {
+	var differences strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		got := sound().Build()
-		change(got, got.Dictionary())
-		require.Error(t, Equal(want, got), name)
+		changes[name](got, got.Dictionary())
+		err := Equal(want, got)
+		require.Error(t, err, name)
 		assert.NotEqual(t, Render(want), Render(got), name)
+		fmt.Fprintf(&differences, "%s\n%v\n\n", name, err)
 	}
+	Golden(t, "testdata/differences.golden", differences.String())
 	seen := 0
 	for i := range indexSetters(want) {
 		got := sound().Build()

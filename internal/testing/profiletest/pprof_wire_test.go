@@ -4,11 +4,9 @@
 package profiletest
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/google/pprof/profile"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -49,27 +47,4 @@ func TestPprofWireLaysOutAllOfAProfile(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, got.CheckValid())
 	require.NoError(t, EqualPprof(somePprof(), got, StrictZero()))
-}
-
-// profile.Parse reads the example in PprofWire's documentation, which profile.Write cannot write.
-func TestPprofWireRefersToASecondEmptyString(t *testing.T) {
-	wire := PprofWire(nil).
-		Strings("", "cpu", "nanoseconds", "key", "").
-		ValueType(PprofSampleType, 1, 2).
-		Message(PprofSample, PprofWire(nil).
-			Packed(PprofSampleValue, 7).
-			Label(PprofLabel{Key: 3, Str: 4}).
-			Label(PprofLabel{Key: 3, Unit: 4}))
-	p, err := profile.ParseUncompressed(wire)
-	require.NoError(t, err)
-	require.Len(t, p.Sample, 1)
-	assert.Equal(t, map[string][]string{"key": {""}}, p.Sample[0].Label)
-	assert.Equal(t, map[string][]int64{"key": {0}}, p.Sample[0].NumLabel)
-
-	var written bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&written))
-	lost, err := profile.ParseUncompressed(written.Bytes())
-	require.NoError(t, err)
-	assert.Empty(t, lost.Sample[0].Label)
-	assert.Empty(t, lost.Sample[0].NumLabel)
 }
