@@ -51,37 +51,26 @@ func (m Mutation) Run(t *testing.T) {
 	if mutants == 0 {
 		mutants = min(max(mutantBytes/max(len(m.Payload), 1), leastMutants), mostMutants)
 	}
-	for i := range mutants {
-		mutator := mutator{rand.New(rand.NewPCG(seed.Sum64(), uint64(i)))}
-		mutant := mutator.mutate(m.Payload, m.IsProtobuf)
-		if fault := m.decode(t.Context(), slices.Clone(mutant)); fault != nil {
-			t.Fatalf("mutant %d of %d bytes, in %s: %v", i, len(mutant), saved(mutant), fault)
-		}
-	}
-}
-
-// decode returns an error if a mutant cannot be decoded in time, or if the decoder panics.
-func (m Mutation) decode(ctx context.Context, mutant []byte) error {
-	limit := mutantConstant + time.Duration(len(mutant))*mutantPerByte
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	fault := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				fault <- fmt.Errorf("the decoder panicked: %v\n%s", p, debug.Stack())
-			}
-			close(fault)
-		}()
-		if err := m.Decode(ctx, mutant); err != nil && ctx.Err() != nil {
-			fault <- fmt.Errorf("decoding took longer than %v: %w", limit, err)
+	var mutant []byte
+	defer func() {
+		if fault := recover(); fault != nil {
+			t.Fatalf("the decoder panicked on the %d bytes in %s: %v\n%s", len(mutant), saved(mutant), fault, debug.Stack())
 		}
 	}()
-	select {
-	case err := <-fault:
-		return err
-	case <-time.After(2 * limit):
-		return fmt.Errorf("decoding did not end %v after its context", limit)
+	for i := range mutants {
+		mutator := mutator{rand.New(rand.NewPCG(seed.Sum64(), uint64(i)))}
+		mutant = mutator.mutate(m.Payload, m.IsProtobuf)
+		limit := mutantConstant + time.Duration(len(mutant))*mutantPerByte
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		endless := time.AfterFunc(2*limit, func() {
+			panic(fmt.Sprintf("decoding the %d bytes in %s did not end %v after its context", len(mutant), saved(mutant), limit))
+		})
+		err := m.Decode(ctx, slices.Clone(mutant))
+		endless.Stop()
+		if err != nil && ctx.Err() != nil {
+			t.Errorf("decoding the %d bytes in %s took longer than %v: %v", len(mutant), saved(mutant), limit, err)
+		}
+		cancel()
 	}
 }
 
