@@ -298,10 +298,9 @@ func joinPaths(compiled, parent, name string) string {
 		return ""
 	}
 	for _, directory := range []string{parent, compiled} {
-		if isAbsolute(name) || directory == "" {
-			break
+		if directory != "" && !isAbsolute(name) {
+			name = strings.TrimSuffix(directory, "/") + "/" + name
 		}
-		name = strings.TrimSuffix(directory, "/") + "/" + name
 	}
 	if len(name) > maxNameBytes {
 		return name[:maxNameBytes]
