@@ -233,6 +233,14 @@ func TestSelfRates(t *testing.T) {
 	f = startFixture(t, "self: {collection_interval: 1h, mutex_profile_fraction: 0}")
 	assert.Equal(t, 7, runtime.SetMutexProfileFraction(-1), "0 leaves it alone")
 	f.stop()
+
+	runtime.SetBlockProfileRate(1)
+	defer runtime.SetBlockProfileRate(0)
+	startFixture(t, "self: {collection_interval: 1h, mutex_profile_fraction: 0, block_profile_fraction: 0}")
+	<-time.After(time.Millisecond)
+	var text bytes.Buffer
+	require.NoError(t, pprof.Lookup("block").WriteTo(&text, 1))
+	assert.Contains(t, text.String(), "TestSelfRates", "0 leaves it alone")
 }
 
 // While the pipeline hangs, windows are dropped and counted, recording goes on, and only pending windows take memory.
