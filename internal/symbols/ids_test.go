@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/ebpf-profiler/libpf"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 )
 
 // The hash equals that of the eBPF profiler, for file sizes around its block size.
@@ -62,8 +62,8 @@ func TestMatches(t *testing.T) {
 
 // A position has the same address in the program and in its debug file, although their offsets differ.
 func TestAddress(t *testing.T) {
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1", "-g")
-	debug := open(t, symbolstest.Changed(t, program, "objcopy", "--only-keep-debug"))
+	program := programtest.Compile(t, "gcc", "shop.c", "-O1", "-g")
+	debug := open(t, programtest.Changed(t, program, "objcopy", "--only-keep-debug"))
 	m := open(t, program)
 	addr := functionAddresses(t, program, 1)[0]
 	var offset, segment uint64

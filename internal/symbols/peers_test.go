@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 )
 
 func run(t testing.TB, name string, args ...string) []byte {
@@ -202,7 +202,7 @@ func show(t testing.TB, shown *int, addr uint64, expected, got []Frame) {
 
 func TestAgreesWithPeers(t *testing.T) {
 	cc := func(compiler, source string, flags ...string) func(t *testing.T) string {
-		return func(t *testing.T) string { return symbolstest.Compile(t, compiler, source, flags...) }
+		return func(t *testing.T) string { return programtest.Compile(t, compiler, source, flags...) }
 	}
 	// addr2line 2.40 reads no lines of Go's DWARF 5.
 	llvm := []string{"llvm-symbolizer"}
@@ -234,29 +234,29 @@ func TestAgreesWithPeers(t *testing.T) {
 		{name: "C, 64-bit DWARF", lines: true, build: cc("gcc", "shop.c", "-O2", "-g", "-gdwarf64"), peers: llvm},
 		{name: "C, debug file", lines: true, build: cc("gcc", "shop.c", "-O2", "-g"),
 			strip: []string{"objcopy", "--only-keep-debug"}},
-		{name: "Go", lines: true, peers: llvm, build: func(t *testing.T) string { return symbolstest.Go(t, static) }},
+		{name: "Go", lines: true, peers: llvm, build: func(t *testing.T) string { return programtest.Go(t, static) }},
 		{name: "Go, stripped", lines: true, peers: llvm,
-			build: func(t *testing.T) string { return symbolstest.Go(t, static) }, strip: []string{"strip"}},
+			build: func(t *testing.T) string { return programtest.Go(t, static) }, strip: []string{"strip"}},
 		{name: "Go, PIE, stripped", lines: true, peers: llvm,
-			build: func(t *testing.T) string { return symbolstest.Go(t, static, "-buildmode=pie") }, strip: []string{"strip"}},
+			build: func(t *testing.T) string { return programtest.Go(t, static, "-buildmode=pie") }, strip: []string{"strip"}},
 		{name: "Go, linked by gcc, PIE, stripped", lines: true, peers: llvm, build: func(t *testing.T) string {
 			if _, err := exec.LookPath("gcc"); err != nil {
 				t.Skip("no gcc")
 			}
-			return symbolstest.Go(t, []string{"CGO_ENABLED=1"}, "-buildmode=pie", "-ldflags=-linkmode=external")
+			return programtest.Go(t, []string{"CGO_ENABLED=1"}, "-buildmode=pie", "-ldflags=-linkmode=external")
 		}, strip: []string{"strip"}},
 		{name: "Go, arm64, stripped", lines: true, peers: llvm, build: func(t *testing.T) string {
-			return symbolstest.Go(t, append(static, "GOOS=linux", "GOARCH=arm64"))
+			return programtest.Go(t, append(static, "GOOS=linux", "GOARCH=arm64"))
 		}, strip: []string{"llvm-strip"}},
 		{name: "Go, 386", lines: true, peers: llvm, build: func(t *testing.T) string {
-			return symbolstest.Go(t, append(static, "GOOS=linux", "GOARCH=386"))
+			return programtest.Go(t, append(static, "GOOS=linux", "GOARCH=386"))
 		}, strip: []string{"llvm-strip"}},
 	} {
 		t.Run(program.name, func(t *testing.T) {
 			name := program.build(t)
 			ours := name
 			if program.strip != nil {
-				ours = symbolstest.Changed(t, name, program.strip...)
+				ours = programtest.Changed(t, name, program.strip...)
 			}
 			peers := program.peers
 			if peers == nil {

@@ -5,6 +5,7 @@ package symbolizeprocessor
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 )
 
@@ -142,7 +143,9 @@ func TestWrongIndices(t *testing.T) {
 		h := start(t, func(c *Config) { c.Sources.Files.WithoutBuildID = true; c.Lookup.Lines = true })
 		build := func() pprofile.Profiles {
 			m := p.mapping(0x10000000, p.ids)
-			return sampled(p.at(m, "main"), p.at(m, "exported"))
+			pd := sampled(p.at(m, "main"), p.at(m, "exported"))
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutInt(attributePID, int64(os.Getpid()))
+			return pd
 		}
 		for _, change := range []func(pprofile.ProfilesDictionary, pprofile.Sample){
 			func(d pprofile.ProfilesDictionary, _ pprofile.Sample) { d.LocationTable().At(1).SetMappingIndex(wrong) },
@@ -175,7 +178,7 @@ func TestWrongIndices(t *testing.T) {
 
 // FuzzMessage passes arbitrary messages: nothing panics, no sample is lost, and a conformant message stays conformant.
 func FuzzMessage(f *testing.F) {
-	program := symbolstest.Go(f, []string{"CGO_ENABLED=0"})
+	program := programtest.Go(f, []string{"CGO_ENABLED=0"})
 	p := read(f, program)
 	f.Add(encoded(f, sampled(p.at(p.mapping(0x10000000, p.ids), "main.main"))))
 	f.Add(encoded(f, sampled(p.at(p.mapping(0x10000000, symbols.IDs{}), "main.price"))))

@@ -16,9 +16,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 )
 
 // running starts a program, below a root if that is not empty, and returns its process id.
@@ -52,7 +52,7 @@ func asProfiled(p program, ids symbols.IDs, onSample, onResource int) pprofile.P
 }
 
 func TestFileOfProcess(t *testing.T) {
-	built := symbolstest.Go(t, []string{"CGO_ENABLED=0"})
+	built := programtest.Go(t, []string{"CGO_ENABLED=0"})
 	p := read(t, built)
 	root := t.TempDir()
 	copyFile(t, built, filepath.Join(root, "shop"))
@@ -99,7 +99,7 @@ func TestFileOfProcess(t *testing.T) {
 
 // A container's files are opened below its root: no link leads out of it, and only regular files are read.
 func TestNoWayOutOfAProcess(t *testing.T) {
-	built := symbolstest.Go(t, []string{"CGO_ENABLED=0"})
+	built := programtest.Go(t, []string{"CGO_ENABLED=0"})
 	p := read(t, built)
 	secret := t.TempDir()
 	copyFile(t, built, filepath.Join(secret, "secret"))

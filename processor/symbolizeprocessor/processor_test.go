@@ -16,17 +16,17 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 )
 
 func cpp(tb testing.TB) program {
-	return read(tb, symbolstest.Compile(tb, "g++", "shop.cc", "-O1", "-g"))
+	return read(tb, programtest.Compile(tb, "g++", "shop.cc", "-O1", "-g"))
 }
 
 // shop is a C program, which compiles faster.
 func shop(tb testing.TB) program {
-	return read(tb, symbolstest.Compile(tb, "gcc", "shop.c", "-O1", "-g"))
+	return read(tb, programtest.Compile(tb, "gcc", "shop.c", "-O1", "-g"))
 }
 
 const cppTotal = "_ZNK4shop6BasketIlE5totalEv"
@@ -47,7 +47,7 @@ func TestMappedFile(t *testing.T) {
 // Each build id alone finds the file, and no other.
 func TestBuildIDs(t *testing.T) {
 	p := shop(t)
-	goProgram := read(t, symbolstest.Go(t, []string{"CGO_ENABLED=0"}))
+	goProgram := read(t, programtest.Go(t, []string{"CGO_ENABLED=0"}))
 	require.NotEmpty(t, goProgram.ids.Go)
 	for _, test := range []struct {
 		name     string
@@ -194,7 +194,7 @@ func TestLocationsThatBecomeEqualAreCombined(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	p := shop(t)
-	stripped := read(t, symbolstest.Changed(t, p.path, "strip"))
+	stripped := read(t, programtest.Changed(t, p.path, "strip"))
 	stripped.functions = p.functions
 	h := start(t, nil)
 	missing := strings.Repeat("ab", 20)
@@ -217,8 +217,8 @@ func TestReport(t *testing.T) {
 // A stripped program's own file has less than its debug file: each address is searched in all sources.
 func TestDebugDirectory(t *testing.T) {
 	p := shop(t)
-	stripped := read(t, symbolstest.Changed(t, p.path, "strip"))
-	debug := symbolstest.Changed(t, p.path, "objcopy", "--only-keep-debug")
+	stripped := read(t, programtest.Changed(t, p.path, "strip"))
+	debug := programtest.Changed(t, p.path, "objcopy", "--only-keep-debug")
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".build-id", p.ids.GNU[:2]), 0o755))
 	require.NoError(t, os.Rename(debug, filepath.Join(dir, ".build-id", p.ids.GNU[:2], p.ids.GNU[2:]+".debug")))
@@ -238,7 +238,7 @@ func TestDebugDirectory(t *testing.T) {
 
 func TestUploads(t *testing.T) {
 	p := shop(t)
-	goProgram := read(t, symbolstest.Go(t, []string{"CGO_ENABLED=0"}))
+	goProgram := read(t, programtest.Go(t, []string{"CGO_ENABLED=0"}))
 	dir := t.TempDir()
 	h := start(t, func(c *Config) {
 		c.Sources.Files.Enabled = false

@@ -34,9 +34,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/goheap"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 
@@ -201,6 +201,21 @@ func TestMaxProcesses(t *testing.T) {
 		second.Stop()
 	}
 	require.Eventually(t, func() bool { return len(seen()) == 2 }, 30*time.Second, 10*time.Millisecond)
+}
+
+// A program that runs again after all of its processes have ended is opened again.
+func TestProgramThatRunsAgain(t *testing.T) {
+	known, file := newBinaries(), target.File{Inode: 1}
+	for range 2 {
+		exe, err := os.Open("/proc/self/exe")
+		require.NoError(t, err)
+		program, err := known.get(exe, file)
+		require.NoError(t, err)
+		functions, err := program.image.GoFunctions("runtime.main")
+		require.NoError(t, err)
+		require.Len(t, functions, 1)
+		known.release(file)
+	}
 }
 
 // A process whose profiles were refused for the moment is tried again at the next interval: a JVM keeps only two.

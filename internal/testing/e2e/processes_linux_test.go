@@ -26,14 +26,13 @@ import (
 // It reads all processes of the machine, hence only `make e2e-processes` runs it.
 func TestProcesses(t *testing.T) {
 	collectortest.WantedBy(t, "E2E_PROCESSES")
-	const receiver = repository + "/receiver/processesreceiver/internal/"
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	require.NoError(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "inside-go")
 	for _, command := range [][]string{
-		{"go", "build", "-ldflags=-s -w", "-o", program, receiver + "programtest/testdata/program/main.go"},
-		{"javac", "-d", dir, receiver + "hotspot/testdata/Burn.java"},
+		{"go", "build", "-ldflags=-s -w", "-o", program, repository + "/internal/testing/programtest/testdata/program/main.go"},
+		{"javac", "-d", dir, repository + "/receiver/processesreceiver/internal/hotspot/testdata/Burn.java"},
 	} {
 		requireRun(t, ".", nil, command[0], command[1:]...)
 	}

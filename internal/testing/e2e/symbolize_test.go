@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 )
 
 // TestSymbolize pushes a pprof of a C program that has addresses alone, as gperftools writes it. The output has the
 // program's functions, with inlined calls and lines, and is conformant.
 func TestSymbolize(t *testing.T) {
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O2", "-g")
+	program := programtest.Compile(t, "gcc", "shop.c", "-O2", "-g")
 	c := startQuickstart(t, "--config", "yaml:processors::symbolize: {max_wait: 30s, lines: true}",
 		"--config", "yaml:service::pipelines::profiles::processors: [symbolize]")
 	c.requirePush(t, "shop", addressesOf(t, program, "exported", "main"))

@@ -25,7 +25,7 @@ func twice(n int) int { return square(n) + square(n+1) }
 
 //go:noinline
 func price(n int) (sum int) {
-	for i := range n {
+	for i := 0; i < n; i++ {
 		sum += twice(i) ^ i
 	}
 	return sum
@@ -34,7 +34,7 @@ func price(n int) (sum int) {
 func main() {
 	var a basket[int]
 	var b basket[float64]
-	for i := range 100 * len(os.Args) {
+	for i := 0; i < 100*len(os.Args); i++ {
 		a.items = append(a.items, price(i))
 		b.items = append(b.items, float64(i)/3)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
@@ -106,7 +106,7 @@ func request(t *testing.T, r *Resolver, m *Module, at ...symbols.Position) (answ
 
 // What was not found is searched again after the interval, and not before.
 func TestMissingFilesAreSearchedAgain(t *testing.T) {
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	program := programtest.Compile(t, "gcc", "shop.c", "-O1")
 	ids := idsOf(t, program)
 	there := filepath.Join(t.TempDir(), "program")
 	r := newResolver(t, func(c *Config, _ *sources.Config) { c.RetryInterval = 200 * time.Millisecond })
@@ -126,7 +126,7 @@ func TestMissingFilesAreSearchedAgain(t *testing.T) {
 
 // A file of another build is not used, and one without the address is only searched again later.
 func TestReasons(t *testing.T) {
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	program := programtest.Compile(t, "gcc", "shop.c", "-O1")
 	ids := idsOf(t, program)
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	require.NoError(t, os.WriteFile(garbage, []byte(strings.Repeat("garbage ", 100)), 0o600))
@@ -205,7 +205,7 @@ func TestModulesKeepNoMessages(t *testing.T) {
 
 // Files are closed when too many are open, when they are not used, and at the end.
 func TestOpenFilesAreBounded(t *testing.T) {
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	program := programtest.Compile(t, "gcc", "shop.c", "-O1")
 	b, err := os.ReadFile(program)
 	require.NoError(t, err)
 	r := newResolver(t, func(c *Config, _ *sources.Config) { c.MaxOpenFiles = 2; c.KeepOpen = 300 * time.Millisecond })
@@ -223,7 +223,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 
 // A file that costs too much work is searched once, and again only after the interval.
 func TestCostlyFilesAreLeftAlone(t *testing.T) {
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	program := programtest.Compile(t, "gcc", "shop.c", "-O1")
 	r := newResolver(t, func(_ *Config, files *sources.Config) {
 		files.Limits = symbols.Limits{TableBytes: 1 << 20, Work: 10}
 	})
@@ -240,7 +240,7 @@ func TestCostlyFilesAreLeftAlone(t *testing.T) {
 
 // If only lines cost too much work, all addresses still have functions.
 func TestFunctionsWithoutCostlyLines(t *testing.T) {
-	program := symbolstest.Compile(t, "g++", "shop.cc", "-g", "-no-pie")
+	program := programtest.Compile(t, "g++", "shop.cc", "-g", "-no-pie")
 	r := newResolver(t, func(c *Config, files *sources.Config) { c.Lines, files.Limits.Work = true, 1<<16 })
 	m := r.Module(Key{IDs: idsOf(t, program)}, program)
 	f, err := elf.Open(program)
@@ -309,7 +309,7 @@ func hangingServer(t *testing.T) (url string, requests *atomic.Int64) {
 // reason.
 func TestDownloadsDoNotDelayFiles(t *testing.T) {
 	url, requests := hangingServer(t)
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	program := programtest.Compile(t, "gcc", "shop.c", "-O1")
 	const unknown, queueSize = 100, 20
 	r := newResolver(t, func(c *Config, files *sources.Config) {
 		c.QueueSize, c.MaxModules, c.Lines = queueSize, 2*unknown, true
@@ -352,7 +352,7 @@ func TestDownloadsDoNotDelayFiles(t *testing.T) {
 // Files that wait for a download hold no file open.
 func TestFilesAreClosedDuringDownloads(t *testing.T) {
 	url, requests := hangingServer(t)
-	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	program := programtest.Compile(t, "gcc", "shop.c", "-O1")
 	r := newResolver(t, func(c *Config, files *sources.Config) {
 		c.Lines = true
 		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(),

@@ -20,7 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 

@@ -21,7 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 
