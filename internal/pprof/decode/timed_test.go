@@ -75,7 +75,7 @@ func requireLossless(t require.TestingT, payload []byte) pprofile.Profiles {
 	encoded, stats, err := encode.Encode(pd)
 	require.NoError(t, err)
 	require.Len(t, encoded, 1)
-	require.Zero(t, stats.Omitted)
+	require.Zero(t, stats.LeftOut)
 	want, err := profile.ParseData(payload)
 	require.NoError(t, err)
 	back, err := profile.ParseUncompressed(encoded[0].Bytes)

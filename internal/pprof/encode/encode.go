@@ -38,31 +38,10 @@ type Stats struct {
 	Samples int
 	// Dropped is the number of samples that were left out because the pprofs would have become too large: see Encode.
 	Dropped int
-	// Omitted counts what pprof cannot carry and was left out, by kind. It counts once per
-	// payload and table entry, however many samples refer to that entry.
-	Omitted [NumOmissions]int
+	// LeftOut counts the attributes of samples that were left out since the format uses their names for a field of the
+	// sample that is set: its link or its time. It counts once per payload and attribute, however many samples have it.
+	LeftOut int
 }
-
-// Omission is a kind of content that pprof cannot carry.
-type Omission int
-
-// The kinds of content that are left out of a pprof. Resources, scopes, profile ids and original
-// payloads are not among them: Payload's indices lead to them.
-const (
-	// OmitProfileAttribute is a profile's attribute other than pprof.profile.*.
-	OmitProfileAttribute Omission = iota
-	// OmitMappingAttribute is a mapping's attribute other than its (first) build id and pprof.mapping.*.
-	OmitMappingAttribute
-	// OmitLocationAttribute is a location's attribute other than pprof.location.is_folded.
-	OmitLocationAttribute
-	// OmitUnit is the unit of a sample attribute that is not a number: only numeric labels have units.
-	OmitUnit
-	// OmitReservedAttribute is a sample's attribute whose name the format uses for a field of the sample that is set: its
-	// link or its time.
-	OmitReservedAttribute
-	// NumOmissions is the number of kinds.
-	NumOmissions int = iota
-)
 
 // Encode turns OTLP profiles into uncompressed pprof payloads; pd is only read.
 //
@@ -92,6 +71,10 @@ const (
 //	any other array, empty ones too   string, the array as JSON
 //	map                               string, the map as JSON, keys in their order
 //	none                              string "null"
+//
+// What pprof has no place for is left out: other attributes of profiles than pprof.profile.*, of mappings than the
+// first build id and pprof.mapping.*, of locations than pprof.location.is_folded, and units of what is no number.
+// Resources, scopes, profile ids and original payloads are where Payload's indices lead to.
 //
 // In JSON, bytes are base64 strings, doubles that JSON cannot represent are strings, and values nested deeper than 1000
 // levels are null.

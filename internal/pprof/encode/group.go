@@ -283,11 +283,7 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 	index := members.profiles[0]
 	p := scope.Profiles().At(index)
 	path := func() string { return e.profilePath(index) }
-	e.entries(p.AttributeIndices(), path, func(_ int32, key string, v pcommon.Value) {
-		if !e.writeProfileAttribute(key, v) {
-			e.stats.Omitted[OmitProfileAttribute]++
-		}
-	})
+	e.entries(p.AttributeIndices(), path, e.writeProfileAttribute)
 	if types := typesWithOnes(scope.Profiles(), members); types != nil && e.view.Sample == nil {
 		e.writeComment(scan.CommentTimestampedValues + strings.Join(types, ","))
 	}
@@ -355,22 +351,14 @@ var stringFields = map[string]int{
 	scan.AttributeDocURL:     scan.ProfileDocURL,
 }
 
-// writeProfileAttribute reports whether the attribute is one that pprof has a field for.
-func (e *encoder) writeProfileAttribute(key string, v pcommon.Value) bool {
-	switch key {
-	case scan.AttributeTimeNanos, scan.AttributeDurationNanos, scan.AttributeTimestampLabel, scan.AttributeTimestampUnit:
-		return true // originOf has read them
-	}
-	if key == scan.AttributeComment && v.Type() == pcommon.ValueTypeSlice {
+// writeProfileAttribute writes an attribute that pprof has a field for. originOf has read times and their label.
+func (e *encoder) writeProfileAttribute(_ int32, key string, v pcommon.Value) {
+	switch field := stringFields[key]; {
+	case field != 0 && v.Type() == pcommon.ValueTypeStr:
+		e.out = appendUint(e.out, field, e.strings.add(v.Str()))
+	case field == scan.ProfileComment && v.Type() == pcommon.ValueTypeSlice:
 		for _, comment := range v.Slice().All() {
 			e.writeComment(valueString(comment))
 		}
-		return true
 	}
-	field, ok := stringFields[key]
-	if !ok || v.Type() != pcommon.ValueTypeStr {
-		return false
-	}
-	e.out = appendUint(e.out, field, e.strings.add(v.Str()))
-	return true
 }

@@ -41,9 +41,6 @@ func (e *encoder) shareAttribute(i int32) {
 	if name, ok := e.strings.lookup(attribute.KeyStrindex()); ok {
 		e.reserve(i, name)
 	}
-	if l.unit != 0 && !l.unitUsed {
-		e.stats.Omitted[OmitUnit]++
-	}
 }
 
 // reservedAttribute is an attribute with a name of the format's own.
@@ -88,7 +85,7 @@ func (e *encoder) isLeftOut(i int32, hasLink, hasTime bool) bool {
 		return false
 	}
 	if !r.isCounted {
-		e.stats.Omitted[OmitReservedAttribute]++
+		e.stats.LeftOut++
 		e.reserved[i] = reservedAttribute{of: r.of, isCounted: true}
 	}
 	return true
@@ -98,13 +95,11 @@ func (e *encoder) isLeftOut(i int32, hasLink, hasTime bool) bool {
 type labelWriter struct {
 	e         *encoder
 	key, unit uint64
-	unitUsed  bool
 }
 
 func (l *labelWriter) value(v pcommon.Value) {
 	switch t := v.Type(); {
 	case t == pcommon.ValueTypeInt:
-		l.unitUsed = true
 		l.append(0, v.Int(), l.unit)
 	case t == pcommon.ValueTypeSlice && isLabelList(v.Slice()):
 		for _, element := range v.Slice().All() {

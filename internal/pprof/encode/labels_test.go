@@ -73,9 +73,8 @@ func TestEncodeAttributeForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			attribute := profiletest.Attribute{Key: "k", Value: test.value, Unit: test.unit}
-			p, stats := encodeOne(t, build(profiletest.Value(1, "a").With(attribute), profiletest.Value(2, "b").With(attribute)))
+			p, _ := encodeOne(t, build(profiletest.Value(1, "a").With(attribute), profiletest.Value(2, "b").With(attribute)))
 			require.Len(t, p.Sample, 2)
-			assert.Zero(t, stats.Omitted)
 			for _, s := range p.Sample {
 				if test.want.texts == nil && test.want.numbers == nil {
 					// FromRaw adds a map's keys in any order.
@@ -102,16 +101,6 @@ func TestEncodeMapKeepsTheOrderOfItsKeys(t *testing.T) {
 	v.Map().PutBool("a", true)
 	v.Map().PutEmpty("n")
 	assert.Equal(t, `{"z":"1","a":true,"n":null}`, valueString(v))
-}
-
-func TestEncodeCountsLostUnits(t *testing.T) {
-	for name, value := range map[string]any{"string": "v", "double": 1.5, "strings": []any{"a"}, "json": []any{true}} {
-		t.Run(name, func(t *testing.T) {
-			s := profiletest.Value(1, "a").With(profiletest.Attribute{Key: "k", Value: value, Unit: "ms"})
-			_, stats := encodeOne(t, build(s, s))
-			assert.Equal(t, [NumOmissions]int{OmitUnit: 1}, stats.Omitted, "once for the table's entry")
-		})
-	}
 }
 
 func TestEncodeSeveralAttributes(t *testing.T) {

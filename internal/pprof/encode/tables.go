@@ -4,6 +4,7 @@
 package encode
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -61,9 +62,7 @@ func (e *encoder) isFolded(indices pcommon.Int32Slice, location int32) bool {
 	e.entries(indices, path, func(_ int32, key string, v pcommon.Value) {
 		if key == scan.AttributeIsFolded && v.Type() == pcommon.ValueTypeBool {
 			folded = v.Bool()
-			return
 		}
-		e.stats.Omitted[OmitLocationAttribute]++
 	})
 	return folded
 }
@@ -199,36 +198,24 @@ type mappingDetails struct {
 	has          [len(scan.MappingFlags)]bool // in the order of pprof's fields
 }
 
-// buildID returns the payload's index of a mapping's first build id, or 0. It counts further ones as omitted.
-func (e *encoder) buildID(m *mappingDetails) (id uint64) {
-	for _, attribute := range m.buildIDs {
-		switch {
-		case attribute == 0:
-		case id != 0:
-			e.stats.Omitted[OmitMappingAttribute]++
-		case e.buildIDs[attribute] != 0:
-			id = e.buildIDs[attribute]
-		default:
-			id = e.strings.add(e.dict.AttributeTable().At(int(attribute)).Value().Str())
-			e.buildIDs[attribute] = id
-		}
+// buildID returns the payload's index of a mapping's first build id, or 0.
+func (e *encoder) buildID(m *mappingDetails) uint64 {
+	attribute := cmp.Or(m.buildIDs[:]...)
+	if attribute != 0 && e.buildIDs[attribute] == 0 {
+		e.buildIDs[attribute] = e.strings.add(e.dict.AttributeTable().At(int(attribute)).Value().Str())
 	}
-	return id
+	return e.buildIDs[attribute]
 }
 
 func (e *encoder) mappingDetails(i int32, m pprofile.Mapping) mappingDetails {
 	d := mappingDetails{start: m.MemoryStart(), limit: m.MemoryLimit()}
 	path := func() string { return fmt.Sprintf("mapping_table[%d]", i) }
-	e.entries(m.AttributeIndices(), path, func(attribute int32, key string, v pcommon.Value) {
-		if !d.read(attribute, key, v) {
-			e.stats.Omitted[OmitMappingAttribute]++
-		}
-	})
+	e.entries(m.AttributeIndices(), path, d.read)
 	return d
 }
 
-// read reports whether the attribute is one that pprof has a field for.
-func (m *mappingDetails) read(attribute int32, key string, v pcommon.Value) bool {
+// read reads an attribute that pprof has a field for.
+func (m *mappingDetails) read(attribute int32, key string, v pcommon.Value) {
 	flag, buildID := slices.Index(scan.MappingFlags[:], key), slices.Index(buildIDKeys[:], key)
 	switch t := v.Type(); {
 	case t == pcommon.ValueTypeBool && flag >= 0:
@@ -242,10 +229,7 @@ func (m *mappingDetails) read(attribute int32, key string, v pcommon.Value) bool
 		m.start = uint64(v.Int())
 	case t == pcommon.ValueTypeInt && key == scan.AttributeMappingLimit:
 		m.limit = uint64(v.Int())
-	default:
-		return false
 	}
-	return true
 }
 
 // writeStrings writes the string table, once everything else has been written.

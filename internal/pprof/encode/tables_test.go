@@ -28,7 +28,7 @@ func TestEncodeLocation(t *testing.T) {
 	}
 	bare := profiletest.Location{Address: 7}
 	s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{full, bare, full}}
-	p, stats := encodeOne(t, build(s))
+	p, _ := encodeOne(t, build(s))
 
 	require.Len(t, p.Sample[0].Location, 3)
 	got := p.Sample[0].Location[0]
@@ -49,7 +49,6 @@ func TestEncodeLocation(t *testing.T) {
 	assert.False(t, second.IsFolded)
 	assert.Empty(t, second.Line)
 	assert.Nil(t, second.Mapping)
-	assert.Equal(t, [NumOmissions]int{OmitLocationAttribute: 1}, stats.Omitted)
 }
 
 func describe(f *profile.Function) string {
@@ -124,39 +123,37 @@ func TestEncodeMapping(t *testing.T) {
 	for name, test := range map[string]struct {
 		mapping profiletest.Mapping
 		want    profile.Mapping
-		omitted int
 	}{
 		"gnu build id": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGNU, "g")}},
-			profile.Mapping{BuildID: "g"}, 0},
+			profile.Mapping{BuildID: "g"}},
 		"go build id": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGo, "a/b")}},
-			profile.Mapping{BuildID: "a/b"}, 0},
+			profile.Mapping{BuildID: "a/b"}},
 		"file hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h")}},
-			profile.Mapping{BuildID: "h"}, 0},
+			profile.Mapping{BuildID: "h"}},
 		"go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h"),
-			attr(scan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 1},
+			attr(scan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}},
 		"gnu, then go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{
 			attr(scan.AttributeBuildIDHTLHash, "h"), attr(scan.AttributeBuildIDGo, "a/b"),
-			attr(scan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 2},
+			attr(scan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}},
 		"has": {profiletest.Mapping{Attributes: []profiletest.Attribute{
 			attr(scan.MappingFlags[0], true),
-			attr(scan.MappingFlags[3], true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
+			attr(scan.MappingFlags[3], true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}},
 		"has others": {profiletest.Mapping{Attributes: []profiletest.Attribute{
 			attr(scan.MappingFlags[1], true),
-			attr(scan.MappingFlags[2], true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
+			attr(scan.MappingFlags[2], true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}},
 		"start above limit": {profiletest.Mapping{File: "x", Attributes: []profiletest.Attribute{
 			attr(scan.AttributeMappingStart, int64(-1)),
-			attr(scan.AttributeMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}, 0},
+			attr(scan.AttributeMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}},
 		"foreign": {profiletest.Mapping{Start: 1, Limit: 9, Attributes: []profiletest.Attribute{
-			attr("x", "y"), attr("z", true), attr("i", int64(1)), attr("d", 1.5)}}, profile.Mapping{Start: 1, Limit: 9}, 4},
+			attr("x", "y"), attr("z", true), attr("i", int64(1)), attr("d", 1.5)}}, profile.Mapping{Start: 1, Limit: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{
 				{Address: 1, Mapping: &test.mapping}, {Address: 2, Mapping: &test.mapping}}}
-			p, stats := encodeOne(t, build(s))
+			p, _ := encodeOne(t, build(s))
 			require.Len(t, p.Mapping, 1)
 			test.want.ID = p.Mapping[0].ID
 			assert.Equal(t, &test.want, p.Mapping[0])
-			assert.Equal(t, [NumOmissions]int{OmitMappingAttribute: test.omitted}, stats.Omitted)
 		})
 	}
 }

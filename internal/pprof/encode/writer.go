@@ -68,8 +68,8 @@ func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	return e.stats.Samples > before
 }
 
-// Omitted returns how many attributes of samples, since NewWriter, were left out for their names.
-func (w *Writer) Omitted() int { return w.e.stats.Omitted[OmitReservedAttribute] }
+// LeftOut returns how many attributes of samples, since NewWriter, were left out for their names.
+func (w *Writer) LeftOut() int { return w.e.stats.LeftOut }
 
 // Bytes ends the pprof and returns it. The result is valid until Begin or Close.
 func (w *Writer) Bytes() []byte {

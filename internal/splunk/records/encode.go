@@ -252,7 +252,7 @@ func (e *Encoder) encode(from unsent, pd pprofile.Profiles) *sink {
 		s.addProfiles(pd)
 	}
 	if s.pprof != nil {
-		s.part.LeftOutAttributes += s.pprof.Omitted()
+		s.part.LeftOutAttributes += s.pprof.LeftOut()
 	}
 	return s
 }
