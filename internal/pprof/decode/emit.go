@@ -225,7 +225,7 @@ func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetInde
 		attributes = append(attributes, w.attribute(scan.AttributeTimeNanos, dictionary.IntValue(int64(h.time))),
 			w.attribute(scan.AttributeDurationNanos, dictionary.IntValue(int64(h.duration))))
 	}
-	if comments := w.comments(h); len(comments) > 0 {
+	if comments := w.payload.Comments; len(comments) > 0 {
 		value := pcommon.NewValueSlice()
 		for _, c := range comments {
 			if !w.payload.HasString(c) {
@@ -247,16 +247,6 @@ func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetInde
 		}
 	}
 	return w.attributeSet(attributes...)
-}
-
-// comments returns the payload's comments without the one that the encoder adds.
-func (w *worker) comments(h *profileHeader) []uint64 {
-	comments := w.payload.Comments
-	if n := len(comments); n > 0 && w.timed.exist && w.payload.HasString(comments[n-1]) &&
-		w.readTimestampedValues(w.at(comments[n-1]), firstType(h.types, w.types, h.defaultType)) {
-		return comments[:n-1]
-	}
-	return comments
 }
 
 // contentID hashes a plain payload. A payload that is sent again has the same id, however it is compressed.

@@ -51,7 +51,7 @@ func (w *worker) observationsOf(s *observedSample, v int, isFirst bool) []int32 
 
 // writeSamples writes the samples of a group that have a value of type v.
 func (w *worker) writeSamples(dst pprofile.SampleSlice, group int32, v int, isFirst bool) {
-	withValues := group == untimed || slices.Contains(w.timed.withOnes, v) || !w.areOnes(v, isFirst)
+	withValues := group == untimed || !w.areOnes(v, isFirst)
 	samples := &w.samples
 	total := 0
 	for i := range samples.Entries {

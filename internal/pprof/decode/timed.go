@@ -5,8 +5,6 @@ package decode
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
@@ -68,8 +66,6 @@ func (w *worker) formAttributes() (attributes []int32) {
 type timedSamples struct {
 	exist       bool
 	first, last uint64
-	// withOnes are the types whose values are written although they are all 1.
-	withOnes []int
 }
 
 // add adds a sample with a time.
@@ -104,25 +100,4 @@ func (w *worker) areOnes(v int, isFirst bool) bool {
 		}
 	}
 	return found
-}
-
-// readTimestampedValues reads the last comment of a payload, and reports whether the encoder wrote it because values
-// are all
-// 1. One that the encoder would not write again is a comment like others.
-func (w *worker) readTimestampedValues(comment string, first int) bool {
-	list, ok := strings.CutPrefix(comment, scan.CommentTimestampedValues)
-	if !ok {
-		return false
-	}
-	var types []int
-	for column := range strings.SplitSeq(list, ",") {
-		v, err := strconv.Atoi(column)
-		if err != nil || strconv.Itoa(v) != column || v < 0 || v >= w.payload.ValuesPerSample() ||
-			len(types) > 0 && v <= types[len(types)-1] || !w.areOnes(v, v == first) {
-			return false
-		}
-		types = append(types, v)
-	}
-	w.timed.withOnes = types
-	return true
 }

@@ -56,9 +56,9 @@ type Stats struct {
 // A sample with timestamps becomes one pprof sample per timestamp, which is the numeric label `timestamps_unix_nano` in
 // `nanoseconds`, or the label that the payload had; without values each counts 1. Profiles that differ only in having
 // timestamps, those that have them first, are one pprof; otherwise profiles with and without timestamps are not mixed.
-// Values that are all 1 are recorded in a last comment, see scan.CommentTimestampedValues. A link becomes the labels
-// `trace_id` and `span_id` in lower-case hex. Beside a link or a timestamp, an attribute with the name of its label is
-// left out, since readers could not tell them apart. Any other attribute becomes labels of its key:
+// A link becomes the labels `trace_id` and `span_id` in lower-case hex. Beside a link or a timestamp, an attribute with
+// the name of its label is left out, since readers could not tell them apart. Any other attribute becomes labels of its
+// key:
 //
 //	attribute value                   label
 //	string                            string

@@ -5,8 +5,6 @@ package encode
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -284,9 +282,6 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 	p := scope.Profiles().At(index)
 	path := func() string { return e.profilePath(index) }
 	e.entries(p.AttributeIndices(), path, e.writeProfileAttribute)
-	if types := typesWithOnes(scope.Profiles(), members); types != nil && e.view.Sample == nil {
-		e.writeComment(scan.CommentTimestampedValues + strings.Join(types, ","))
-	}
 	e.out = appendUint(e.out, scan.ProfileTimeNanos, e.origin.time)
 	e.out = appendUint(e.out, scan.ProfileDurationNanos, e.origin.duration)
 	if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
@@ -310,31 +305,6 @@ func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members g
 	if typ, ok := e.typeName(first); ok {
 		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, typ)
 	}
-}
-
-// typesWithOnes returns the sample types whose samples have timestamps and values, and all values are 1. Without the
-// comment that records them they would be read back as points in time, which have no values.
-func typesWithOnes(profiles pprofile.ProfilesSlice, members group) (types []string) {
-	for t, p := range members.profiles[:members.types] {
-		if hasTimedOnes(profiles.At(p).Samples()) {
-			types = append(types, strconv.Itoa(t))
-		}
-	}
-	return types
-}
-
-func hasTimedOnes(samples pprofile.SampleSlice) bool {
-	for _, s := range samples.All() {
-		if s.TimestampsUnixNano().Len() == 0 || s.Values().Len() == 0 {
-			return false
-		}
-		for _, value := range s.Values().All() {
-			if value != 1 {
-				return false
-			}
-		}
-	}
-	return samples.Len() > 0
 }
 
 func (e *encoder) writeComment(comment string) {

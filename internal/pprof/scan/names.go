@@ -107,11 +107,6 @@ const (
 	AttributeDurationNanos  = "pprof.profile.duration_nanos"
 )
 
-// CommentTimestampedValues begins the last comment of a payload in which samples of some types have a timestamp and a
-// value, and all these values are 1: the indices of these types follow, as in "timestamped_values=0,2". Without this
-// comment such samples are points in time, which OTLP writes without values.
-const CommentTimestampedValues = "timestamped_values="
-
 // The label that a sample's timestamp becomes.
 const (
 	KeyTimestamp  = "timestamps_unix_nano"
