@@ -337,14 +337,14 @@ func (w *worker) addSample(i int, at scan.Span) (scan.DropReason, bool) {
 			return reason, false
 		}
 	}
-	r.Resolve(w.location)
+	stack := w.stack(r.Stack)
 	if r.FitValues() {
 		w.stats.Repaired[scan.RepairValueCount]++
 	}
 	if w.comparison.isActive {
 		w.comparison.apply(i, r.Values)
 	}
-	id := dictionary.Identity{Stack: w.dict.Stacks.Intern(r.Stack), Attributes: set.attributes, Link: set.link}
+	id := dictionary.Identity{Stack: stack, Attributes: set.attributes, Link: set.link}
 	if set.timestamp != 0 {
 		w.timed.add(set.timestamp)
 		w.samples.Observe(timed, id, set.timestamp, r.Values)

@@ -5,7 +5,6 @@ package decode
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -22,8 +21,8 @@ type interner struct {
 	// budget is the number of bytes that attribute values may still take.
 	budget int64
 
-	// Entries of the dictionary by their position in the payload, unresolved if no sample has reached them yet.
-	mappingIndices, functionIndices []int32
+	// Entries of the dictionary by their position in the payload, 0 if no sample has reached them yet.
+	mappingIndices, functionIndices, locationIndices []int32
 	// unnamed is the name of functions that have none.
 	unnamed string
 	// buildIDs are the attributes of build ids, by their index in string_table.
@@ -34,8 +33,6 @@ type interner struct {
 	set   []int32
 }
 
-const unresolved = -1
-
 // minBudget is what the attribute values of any payload may take, in bytes: small payloads repeat themselves the most.
 const minBudget = 64 << 10
 
@@ -45,17 +42,10 @@ func (in *interner) reset() {
 	in.labels.reset(in.payload.Data)
 	in.timestampLabels = nil
 	in.budget = minBudget + int64(min(in.limits.MaxExpansion, math.MaxInt32))*int64(len(in.payload.Data))
-	in.mappingIndices = unresolvedIndices(in.mappingIndices, len(in.payload.Mappings))
-	in.functionIndices = unresolvedIndices(in.functionIndices, len(in.payload.Functions))
+	in.mappingIndices = dictionary.Zeroed(in.mappingIndices, len(in.payload.Mappings))
+	in.functionIndices = dictionary.Zeroed(in.functionIndices, len(in.payload.Functions))
+	in.locationIndices = dictionary.Zeroed(in.locationIndices, len(in.payload.Locations))
 	clear(in.buildIDs)
-}
-
-func unresolvedIndices(s []int32, n int) []int32 {
-	s = slices.Grow(s[:0], n)[:n]
-	for i := range s {
-		s[i] = unresolved
-	}
-	return s
 }
 
 // release forgets what belongs to the payload, and the dictionary, which can be the caller's.
@@ -68,7 +58,8 @@ func (in *interner) release() {
 // bytes estimates the memory in use, without the dictionary's.
 func (in *interner) bytes() int {
 	return dictionary.BytesOf(in.indices) + in.labels.bytes() + dictionary.BytesOf(in.mappingIndices) +
-		dictionary.BytesOf(in.functionIndices) + dictionary.BytesOf(in.lines) + dictionary.BytesOf(in.set)
+		dictionary.BytesOf(in.functionIndices) + dictionary.BytesOf(in.locationIndices) + dictionary.BytesOf(in.lines) +
+		dictionary.BytesOf(in.set)
 }
 
 // spend subtracts bytes from the budget, and reports whether that many were left.
@@ -80,8 +71,22 @@ func (in *interner) spend(bytes int) bool {
 	return true
 }
 
+// stack interns the locations at these positions, and then the stack.
+func (in *interner) stack(positions []int32) dictionary.StackIndex {
+	indices := in.locationIndices
+	for k, position := range positions {
+		known := indices[position]
+		if known == 0 {
+			known = in.location(position)
+			indices[position] = known
+		}
+		positions[k] = known
+	}
+	return in.dict.Stacks.Intern(positions)
+}
+
 // location interns the location at this position with everything it refers to. The payload must have its strings.
-func (in *interner) location(position int) int32 {
+func (in *interner) location(position int32) int32 {
 	l := &in.payload.Locations[position]
 	lines := in.lines[:0]
 	for _, line := range in.payload.Lines[l.LineStart:l.LineEnd] {
@@ -116,7 +121,7 @@ func (in *interner) function(id uint64) dictionary.FunctionIndex {
 		in.counts.Repaired[scan.RepairUnknownReference]++
 		return 0
 	}
-	if known := in.functionIndices[position]; known != unresolved {
+	if known := in.functionIndices[position]; known != 0 {
 		return dictionary.FunctionIndex(known)
 	}
 	f := &in.payload.Functions[position]
@@ -142,7 +147,7 @@ func (in *interner) mapping(id uint64) dictionary.MappingIndex {
 		}
 		return 0
 	}
-	if known := in.mappingIndices[position]; known != unresolved {
+	if known := in.mappingIndices[position]; known != 0 {
 		return dictionary.MappingIndex(known)
 	}
 	m := &in.payload.Mappings[position]
@@ -208,7 +213,7 @@ func (in *interner) orderMappings() {
 	remap := make([]dictionary.MappingIndex, in.dict.Mappings.Len())
 	next, moved := dictionary.MappingIndex(1), false
 	for _, i := range in.mappingIndices {
-		if i <= 0 || remap[i] != 0 {
+		if remap[i] != 0 || i == 0 {
 			continue
 		}
 		remap[i] = next

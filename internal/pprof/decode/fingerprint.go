@@ -31,13 +31,6 @@ func (f fingerprint) appendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, f.a), f.b)
 }
 
-// put writes the fingerprint to the start of b, and returns the rest.
-func (f fingerprint) put(b []byte) []byte {
-	binary.LittleEndian.PutUint64(b, f.a)
-	binary.LittleEndian.PutUint64(b[8:], f.b)
-	return b[fingerprintBytes:]
-}
-
 // fingerprints has those of a payload's entries, by position. The zero value is one that is not known yet.
 type fingerprints struct {
 	payload *scan.Payload
@@ -47,9 +40,9 @@ type fingerprints struct {
 
 	labelSets scan.Memo[fingerprint]
 
-	// Scratch of a mapping or function, of a location, a sample or its labels, and of the labels as they are read.
-	entry, buffer []byte
-	labels        []label
+	// Scratch of a sample, of a mapping or function, of a location or labels, and of the labels as they are read.
+	stack, entry, buffer []byte
+	labels               []label
 }
 
 // label is a label: its key, and its value in the form that is hashed.
@@ -81,8 +74,8 @@ func (f *fingerprints) release() {
 // bytes estimates the memory in use.
 func (f *fingerprints) bytes() int {
 	return dictionary.BytesOf(f.strings) + dictionary.BytesOf(f.mappings) + dictionary.BytesOf(f.functions) +
-		dictionary.BytesOf(f.locations) + f.labelSets.Bytes() + dictionary.BytesOf(f.entry) +
-		dictionary.BytesOf(f.buffer) + dictionary.BytesOf(f.labels)
+		dictionary.BytesOf(f.locations) + f.labelSets.Bytes() + dictionary.BytesOf(f.stack) +
+		dictionary.BytesOf(f.entry) + dictionary.BytesOf(f.buffer) + dictionary.BytesOf(f.labels)
 }
 
 // of returns the fingerprint of an entry that consists of these words.
@@ -108,15 +101,12 @@ func (f *fingerprints) sample(at scan.Span) (fingerprint, scan.DropReason, bool)
 			return fingerprint{}, reason, false
 		}
 	}
-	r.Resolve(f.location)
-	n := (len(r.Stack) + 1) * fingerprintBytes
-	b := slices.Grow(f.buffer[:0], n)[:n]
-	rest := b
-	for _, i := range r.Stack {
-		rest = f.locations[i-1].put(rest)
+	b := slices.Grow(f.stack[:0], (len(r.Stack)+1)*fingerprintBytes)
+	for _, position := range r.Stack {
+		b = f.location(position).appendTo(b)
 	}
-	set.put(rest) // always there, so that it cannot be mistaken for a location
-	f.buffer = b
+	b = set.appendTo(b) // always there, so that it cannot be mistaken for a location
+	f.stack = b
 	return fingerprintOf(b), 0, true
 }
 
@@ -166,10 +156,13 @@ func (f *fingerprints) function(position int) fingerprint {
 	return *known
 }
 
-// location computes the fingerprint of a location, and returns its number for the reader: the position plus one. The
-// files of its functions count only if there is no address: Go writes one file for a function, that of the frame it
-// meets first, and a function can have several (by //line).
-func (f *fingerprints) location(position int) int32 {
+// location covers the files of functions only if there is no address: Go writes one file for a function, that of the
+// frame it meets first, and a function can have several (by //line).
+func (f *fingerprints) location(position int32) fingerprint {
+	known := &f.locations[position]
+	if *known != (fingerprint{}) {
+		return *known
+	}
 	l := &f.payload.Locations[position]
 	mapping := f.mapping(l.MappingID)
 	folded := uint64(0)
@@ -191,8 +184,8 @@ func (f *fingerprints) location(position int) int32 {
 		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, line.Line))) // as they are emitted
 		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, line.Column)))
 	}
-	f.locations[position], f.buffer = fingerprintOf(b), b
-	return int32(position + 1)
+	*known, f.buffer = fingerprintOf(b), b
+	return *known
 }
 
 // labelSet returns the fingerprint of the labels at a span: for each key its strings in their order, then its numbers.

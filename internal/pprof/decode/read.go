@@ -93,7 +93,7 @@ func Read(payload []byte, dict *dictionary.Dictionary, options ReadOptions, visi
 				return w.stats, err
 			}
 		}
-		if reason, ok := w.visit(at, dict, visit); !ok {
+		if reason, ok := w.visit(at, visit); !ok {
 			w.stats.Dropped[reason]++
 		}
 	}
@@ -102,7 +102,7 @@ func Read(payload []byte, dict *dictionary.Dictionary, options ReadOptions, visi
 }
 
 // visit reads a sample and calls use with it.
-func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sample)) (scan.DropReason, bool) {
+func (w *worker) visit(at scan.Span, use func(Sample)) (scan.DropReason, bool) {
 	r := &w.reader
 	if reason, ok := r.Read(at); !ok {
 		return reason, false
@@ -125,8 +125,7 @@ func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sampl
 		}
 	}
 	if known == 0 {
-		r.Resolve(w.location)
-		known = w.stacks.Add(r.Locations, dict.Stacks.Intern(r.Stack))
+		known = w.stacks.Add(r.Locations, w.stack(r.Stack))
 	}
 	stack := *w.stacks.At(known)
 	use(Sample{Stack: stack, Values: r.Values, Link: link, Labels: w.labels.groups, from: &w.interner})

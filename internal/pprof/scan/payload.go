@@ -79,8 +79,10 @@ type Payload struct {
 	// The positions of entries by their ids.
 	MappingIDs, FunctionIDs, LocationIDs IDs
 
-	// maxString is the largest string index of all functions and mappings.
-	maxString uint64
+	// maxString is the largest string index of all functions and mappings. If the payload lacks that string, unreadable
+	// tells, for each location, whether it refers to a string that the payload lacks.
+	maxString  uint64
+	unreadable []bool
 }
 
 // Scan reads data into p. Fields may come in any order, so nothing is resolved yet. An entry that is malformed in
@@ -120,11 +122,18 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts, meter *pdata
 		return errNoStrings
 	}
 	p.repairFunctionIDs(counts)
-	return errors.Join(
+	if err := errors.Join(
 		p.MappingIDs.build(len(p.Mappings), func(i int) uint64 { return p.Mappings[i].ID }, counts, meter),
 		p.FunctionIDs.build(len(p.Functions), func(i int) uint64 { return p.Functions[i].ID }, counts, meter),
 		p.LocationIDs.build(len(p.Locations), func(i int) uint64 { return p.Locations[i].ID }, counts, meter),
-	)
+	); err != nil || p.HasString(p.maxString) {
+		return err
+	}
+	p.unreadable = make([]bool, len(p.Locations)) // of damaged payloads only
+	for i := range p.Locations {
+		p.unreadable[i] = !p.isReadable(&p.Locations[i])
+	}
+	return nil
 }
 
 // repairFunctionIDs numbers functions by their position if all have the same id, although lines refer to them by
@@ -189,9 +198,6 @@ func (p *Payload) MappingOf(id uint64) (position int, ok bool) {
 
 // isReadable reports whether the payload has all strings that a location refers to, through its mapping and functions.
 func (p *Payload) isReadable(l *Location) bool {
-	if p.HasString(p.maxString) {
-		return true // only damaged payloads get past this
-	}
 	if i, ok := p.MappingOf(l.MappingID); ok {
 		if m := &p.Mappings[i]; !p.HasString(m.Filename) || !p.HasString(m.BuildID) {
 			return false

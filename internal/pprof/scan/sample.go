@@ -9,10 +9,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// SampleReader reads the samples of a payload, one at a time: Read, ReadStack, Resolve. Its fields are borrowed until
-// the next Read.
+// SampleReader reads the samples of a payload, one at a time: Read, then ReadStack. Its fields are borrowed until the
+// next Read.
 type SampleReader struct {
-	// Stack has the sample's locations, leaf first, by the numbers that Resolve has assigned.
+	// Stack has the positions of the sample's locations, leaf first. The caller may replace them.
 	Stack []int32
 	// Values has the sample's values, but no more than Reset allows; ValueCount is how many there are.
 	Values     []int64
@@ -26,39 +26,18 @@ type SampleReader struct {
 	limits     *Limits
 	maxValues  int
 	labelCount int
-	// hasUnresolved tells that Stack has positions of locations that have no number yet.
-	hasUnresolved bool
-	// numbers has the numbers of locations by position. byID has the same by pprof's id, for ids up to the number of
-	// locations, and 0 if there is none yet.
-	numbers, byID []int32
 }
-
-// The numbers of locations that Resolve has not numbered.
-const (
-	unread     = -1
-	unreadable = -2 // refers to a string that the payload does not have
-	readable   = -3
-)
 
 // Reset prepares for the samples of a payload, of which at most maxValues values are kept.
 func (r *SampleReader) Reset(p *Payload, limits *Limits, maxValues int) {
 	r.Payload, r.limits, r.maxValues, r.labelCount = p, limits, maxValues, 0
-	n := len(p.Locations)
-	r.numbers = slices.Grow(r.numbers[:0], n)[:n]
-	for i := range r.numbers {
-		r.numbers[i] = unread
-	}
-	r.byID = dictionary.Zeroed(r.byID, n+1)
 }
 
 // Release forgets the payload.
 func (r *SampleReader) Release() { r.Payload, r.limits = nil, nil }
 
 // Bytes returns the memory in use.
-func (r *SampleReader) Bytes() int {
-	return dictionary.BytesOf(r.Stack) + dictionary.BytesOf(r.Values) + dictionary.BytesOf(r.numbers) +
-		dictionary.BytesOf(r.byID)
-}
+func (r *SampleReader) Bytes() int { return dictionary.BytesOf(r.Stack) + dictionary.BytesOf(r.Values) }
 
 // Read reads the values of the sample at a span, and finds its locations and labels. If it returns false, the sample
 // cannot be understood.
@@ -108,7 +87,7 @@ func (s *Span) extend(start, end int) {
 
 // ReadStack reads the locations of the sample into Stack. If it returns false, they cannot be understood.
 func (r *SampleReader) ReadStack() (DropReason, bool) {
-	r.Stack, r.hasUnresolved = r.Stack[:0], false
+	r.Stack = r.Stack[:0]
 	var f field
 	for p, end := int(r.Locations.Start), int(r.Locations.End); p < end; {
 		p, _ = f.next(r.Payload.Data, p, end) // Read has read them all
@@ -122,8 +101,7 @@ func (r *SampleReader) ReadStack() (DropReason, bool) {
 	return 0, true
 }
 
-// readLocations appends locations to the stack: as the location's number or, if it has none, a negative number for its
-// position.
+// readLocations appends the positions of locations to the stack.
 func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 	if f.wire != wireVarint && f.wire != wireBytes {
 		return DropMalformed, false
@@ -133,10 +111,8 @@ func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 		if room <= 0 {
 			return DropStackTooDeep, false
 		}
-		i, reason, ok := r.location(f.value)
-		if ok {
-			r.Stack = append(r.Stack, i)
-		}
+		position, reason, ok := r.location(f.value)
+		r.Stack = append(r.Stack, position)
 		return reason, ok
 	}
 	data := r.Payload.Data[:f.end]
@@ -147,7 +123,10 @@ func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 		}
 	}
 	stack := slices.Grow(r.Stack, size)
-	byID := r.byID
+	ordered := r.Payload.LocationIDs.ordered
+	if r.Payload.unreadable != nil {
+		ordered = 0
+	}
 	for p := f.start; p < len(data); {
 		id := uint64(data[p])
 		if p++; id >= 0x80 {
@@ -155,67 +134,31 @@ func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 				return DropMalformed, false
 			}
 		}
-		if id < uint64(len(byID)) && byID[id] != 0 {
-			// Fast path: an earlier sample has the location.
-			stack = append(stack, byID[id])
+		if id-1 < ordered { // Fast path: all locations are in order, and readable.
+			stack = append(stack, int32(id-1))
 			continue
 		}
-		i, reason, ok := r.location(id)
+		position, reason, ok := r.location(id)
 		if !ok {
 			return reason, false
 		}
-		stack = append(stack, i)
+		stack = append(stack, position)
 	}
 	r.Stack = stack
 	return 0, true
 }
 
-// location returns the number of a location, or a negative number for the position of one that can be numbered.
-func (r *SampleReader) location(id uint64) (int32, DropReason, bool) {
-	position, ok := r.Payload.LocationIDs.Find(id)
+// location returns the position of a location whose strings the payload has.
+func (r *SampleReader) location(id uint64) (position int32, reason DropReason, ok bool) {
+	p := r.Payload
+	i, ok := p.LocationIDs.Find(id)
 	if !ok {
 		return 0, DropUnknownLocation, false
 	}
-	i := r.numbers[position]
-	if i == unread {
-		i = unreadable
-		if r.Payload.isReadable(&r.Payload.Locations[position]) {
-			i = readable
-		}
-		r.numbers[position] = i
-	}
-	switch i {
-	case unreadable:
+	if p.unreadable != nil && p.unreadable[i] {
 		return 0, DropUnknownString, false
-	case readable:
-		r.hasUnresolved = true
-		return int32(-1 - position), 0, true
-	default:
-		return i, 0, true
 	}
-}
-
-// Resolve calls number for the positions of the sample's locations that have no number yet, which must not return a
-// negative one. Call it only once the whole sample is known to be readable, so that a dropped sample interns nothing.
-func (r *SampleReader) Resolve(number func(position int) int32) {
-	if !r.hasUnresolved {
-		return
-	}
-	for k, i := range r.Stack {
-		if i >= 0 {
-			continue
-		}
-		position := -1 - int(i)
-		known := r.numbers[position]
-		if known < 0 {
-			known = number(position)
-			r.numbers[position] = known
-			if id := r.Payload.Locations[position].ID; id < uint64(len(r.byID)) {
-				r.byID[id] = known
-			}
-		}
-		r.Stack[k] = known
-	}
+	return int32(i), 0, true
 }
 
 func (r *SampleReader) readValues(f *field) bool {
