@@ -133,12 +133,7 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 		want   Reason
 	}{
 		"version": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyVersion, "v9") }, Options{}, ReasonFormat},
-		"compression": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "lzma") }, Options{},
-			ReasonFormat},
-		"not gzip": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "gzip") }, Options{},
-			ReasonNotOTLP},
-		"not protobuf": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "none") }, Options{},
-			ReasonNotOTLP},
+		"not protobuf": {func(r plog.LogRecord) { r.Body().Bytes().FromRaw([]byte("lzma")) }, Options{}, ReasonNotOTLP},
 		"truncated": {func(r plog.LogRecord) { b := r.Body().Bytes().AsRaw(); r.Body().Bytes().FromRaw(b[:len(b)-9]) },
 			Options{}, ReasonNotOTLP},
 		"bomb": {func(r plog.LogRecord) { r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(make([]byte, 64<<20), nil)) },
@@ -156,7 +151,6 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 			r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(body, nil))
 		}, Options{}, ReasonNotOTLP},
 		"a group": {func(r plog.LogRecord) {
-			r.Attributes().PutStr(keyBodyCompression, "none")
 			r.Body().Bytes().FromRaw([]byte{1<<3 | 3, 1<<3 | 4})
 		}, Options{}, ReasonNotOTLP},
 		"too large":        {func(plog.LogRecord) {}, Options{Limits: scan.Limits{MaxProfileBytes: 100}}, ReasonTooLarge},

@@ -107,7 +107,7 @@ func TestOTLPIsWhole(t *testing.T) {
 	assert.NoError(t, profiletest.Equal(shop(), translated(t, ld, Options{}).Profiles))
 	eachRecord(ld, func(record plog.LogRecord) {
 		assert.Equal(t, map[string]any{
-			"com.splunk.sourcetype": "otel.profiling", "profiling.data.format": "otlp", "profiling.data.compression": "zstd",
+			"com.splunk.sourcetype": "otel.profiling", "profiling.data.format": "otlp",
 			"profiling.data.version": "opentelemetry.proto.profiles.v1development", "profiling.data.total.frame.count": int64(5),
 		}, record.Attributes().AsRaw())
 	})

@@ -4,7 +4,6 @@
 package records
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 
@@ -19,21 +18,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// The attributes of a record whose body is OTLP profiles.
+// keyBodyVersion is an attribute of a record whose body is OTLP profiles, bodyVersion the package of their message in
+// opentelemetry-proto.
 const (
-	keyBodyVersion     = "profiling.data.version"
-	keyBodyCompression = "profiling.data.compression"
-
-	// bodyVersion is the package of the ProfilesData message in opentelemetry-proto.
-	bodyVersion     = "opentelemetry.proto.profiles.v1development"
-	compressionZstd = "zstd"
-	compressionGzip = "gzip"
-	compressionNone = "none"
+	keyBodyVersion = "profiling.data.version"
+	bodyVersion    = "opentelemetry.proto.profiles.v1development"
 )
-
-// compressions are the first bytes of bodies, by the name of their compression.
-var compressions = map[string]string{compressionZstd: "\x28\xb5\x2f\xfd", compressionGzip: "\x1f\x8b",
-	compressionNone: ""}
 
 // addOTLP writes all of pd as one record. If pd has one resource, the record has it too.
 func (s *sink) addOTLP(pd pprofile.Profiles) {
@@ -54,7 +44,6 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 	attributes.PutStr(KeySourceType, ProfilingName)
 	attributes.PutStr(keyFormat, FormatOTLP.String())
 	attributes.PutStr(keyBodyVersion, bodyVersion)
-	attributes.PutStr(keyBodyCompression, compressionZstd)
 	frames := 0
 	for p := range otlp.Profiles(pd) {
 		record.SetTimestamp(cmp.Or(record.Timestamp(), p.Time()))
@@ -136,26 +125,10 @@ func (t *translator) addWhole(pd pprofile.Profiles, bodyBytes int) *Rejection {
 	return nil
 }
 
-// uncompress returns t.payload without the compression that its record names.
+// uncompress returns t.payload without its compression.
 func (t *translator) uncompress() ([]byte, *Rejection) {
-	compression := compressionNone
-	if value, ok := t.record.log.Attributes().Get(keyBodyCompression); ok {
-		compression = value.AsString()
-	}
-	magic, known := compressions[compression]
-	if !known {
-		return nil, reject(ReasonFormat, "`%s` is %.64q", keyBodyCompression, compression)
-	}
-	if !bytes.HasPrefix(t.payload, []byte(magic)) {
-		return nil, reject(ReasonNotOTLP, "the body is not %s", compression)
-	}
 	limit := min(t.bytesLeft, t.workLeft)
-	payload, err := t.payload, scan.ErrTooLarge
-	if compression != compressionNone {
-		payload, err = decode.Uncompress(payload, limit, &t.scratch)
-	} else if len(payload) <= limit {
-		err = nil
-	}
+	payload, err := decode.Uncompress(t.payload, limit, &t.scratch)
 	var damaged *scan.FormatError
 	switch {
 	case errors.Is(err, scan.ErrTooLarge):

@@ -22,7 +22,7 @@ import (
 
 // readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
 func (t *translator) readPprof(body string) *Rejection {
-	if err := t.decodeBase64(body, strings.HasPrefix(body, compressions[compressionGzip])); err != nil {
+	if err := t.decodeBase64(body, strings.HasPrefix(body, "\x1f\x8b")); err != nil {
 		return err
 	}
 	limits := t.opts.Limits

@@ -214,7 +214,7 @@ func TestPageHasDescriptions(t *testing.T) {
 	require.NoError(t, err)
 	for _, key := range []string{
 		keySampleType, keySampleUnit, keySampleShape, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
-		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion, keyBodyCompression,
+		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion,
 		onlyTimes, onlyValues, timesAndValue,
 	} {
 		assert.Contains(t, string(page), "`"+key+"`")

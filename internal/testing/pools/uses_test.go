@@ -193,15 +193,12 @@ func translateRecords(r *request) string {
 	ld.ResourceLogs().At(0).Resource().Attributes().PutStr("service.name", r.sender)
 	ld.ResourceLogs().At(0).Resource().Attributes().PutStr("shared", shared)
 	scope.Scope().SetName(records.ProfilingName)
-	add := func(format string, body []byte, attributes ...string) {
+	add := func(format string, body []byte) {
 		record := scope.LogRecords().AppendEmpty()
 		record.Attributes().PutStr("profiling.data.format", format)
 		record.Attributes().PutStr("profiling.data.type", "cpu")
 		record.Attributes().PutStr("extra", r.sender)
 		record.Attributes().PutStr("shared", shared)
-		for i := 0; i < len(attributes); i += 2 {
-			record.Attributes().PutStr(attributes[i], attributes[i+1])
-		}
 		if format == "otlp" {
 			record.Body().SetEmptyBytes().FromRaw(body)
 			return
@@ -217,8 +214,8 @@ func translateRecords(r *request) string {
 		"text": func() {
 			add("text", fmt.Appendf(nil, "%q #1 nid=0x1\n\tstate\n\tat %s(x.go:1)\n", r.sender, r.sender))
 		},
-		"otlp":            func() { add("otlp", compress("zstd", otlp), "profiling.data.compression", "zstd") },
-		"otlp, gzip":      func() { add("otlp", compress("gzip", otlp), "profiling.data.compression", "gzip") },
+		"otlp":            func() { add("otlp", compress("zstd", otlp)) },
+		"otlp, gzip":      func() { add("otlp", compress("gzip", otlp)) },
 		"otlp, plain":     func() { add("otlp", otlp) },
 		"not base64":      func() { add("pprof-gzip-base64", []byte("%"+r.sender)) },
 		"truncated pprof": func() { add("pprof-gzip-base64", base64Of(pprof[:len(pprof)-9])) },
