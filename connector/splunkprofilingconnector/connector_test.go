@@ -75,14 +75,12 @@ func TestConfig(t *testing.T) {
 	}
 	_, err := load(nil)
 	assert.NoError(t, err)
-	cfg, err := load(map[string]any{"text_thread_metadata": "full", "limits": map[string]any{"max_stack_depth": 7}})
+	cfg, err := load(map[string]any{"limits": map[string]any{"max_stack_depth": 7}})
 	require.NoError(t, err)
 	limits := scan.DefaultLimits()
 	limits.MaxStackDepth = 7
-	assert.Equal(t, records.Options{FullThreadMetadata: true, Limits: limits}, cfg.Translation.Options())
-	_, err = load(map[string]any{"text_thread_metadata": "all",
-		"limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
-	assert.ErrorContains(t, err, "`text_thread_metadata` must be basic or full")
+	assert.Equal(t, records.Options{Limits: limits}, cfg.Translation.Options())
+	_, err = load(map[string]any{"limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
 	assert.ErrorContains(t, err, "`max_stack_depth` must be positive")
 	assert.ErrorContains(t, err, "`max_profile_bytes` must be positive")
 	_, err = load(map[string]any{"limit": 1})

@@ -23,7 +23,6 @@ protocols:
   grpc: {endpoint: localhost:14317}
   http: {endpoint: localhost:14318, max_request_body_size: 1000}
   hec: {endpoint: localhost:18088}
-text_thread_metadata: full
 limits: {max_profile_bytes: 5, max_stack_depth: 6}`)
 	require.NoError(t, err)
 	assert.Equal(t, "localhost:14317", cfg.Protocols.GRPC.Get().Server.NetAddr.Endpoint)
@@ -31,7 +30,6 @@ limits: {max_profile_bytes: 5, max_stack_depth: 6}`)
 	assert.EqualValues(t, 1000, cfg.Protocols.HTTP.Get().Server.MaxRequestBodySize)
 	assert.Equal(t, "localhost:18088", cfg.Protocols.HEC.Get().Server.NetAddr.Endpoint)
 	options := cfg.Translation.Options()
-	assert.True(t, options.FullThreadMetadata)
 	assert.Equal(t, 5, options.Limits.MaxProfileBytes)
 	assert.Equal(t, 6, options.Limits.MaxStackDepth)
 }
@@ -56,7 +54,6 @@ func TestConfigFaults(t *testing.T) {
 		"protocols: {hec: {compression_algorithms: ['', br]}}":                 "`compression_algorithms` must be among gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4, found \"br\"",
 		"protocols: {grpc: {endpont: x}}":                                      "endpont",
 		"protocols: {hce: {}}":                                                 "hce",
-		"protocols: {hec: }\ntext_thread_metadata: some":                       "`text_thread_metadata` must be basic or full, found \"some\"",
 		"protocols: {hec: }\nlimits: {max_profile_bytes: 0}":                   "`max_profile_bytes` must be positive, found 0",
 		"protocols: {hec: }\nlimits: {max_profile_bytes: 4611686018427387904}": "`max_profile_bytes` must be at most 1099511627776",
 		"protocols: {hec: }\nlimits: {max_stack_depth: -1}":                    "`max_stack_depth` must be positive, found -1",

@@ -4,8 +4,6 @@
 package delivery
 
 import (
-	"fmt"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
@@ -13,9 +11,7 @@ import (
 
 // Config has the keys that all components that translate share.
 type Config struct {
-	// TextThreadMetadata is how much of the first line of a text stack is kept: basic or full.
-	TextThreadMetadata string       `mapstructure:"text_thread_metadata"`
-	Limits             LimitsConfig `mapstructure:"limits"`
+	Limits LimitsConfig `mapstructure:"limits"`
 }
 
 // LimitsConfig bounds what one request may cost.
@@ -26,25 +22,9 @@ type LimitsConfig struct {
 	MaxStackDepth int `mapstructure:"max_stack_depth"`
 }
 
-const (
-	metadataBasic = "basic"
-	metadataFull  = "full"
-)
-
 // DefaultConfig is the only place for these keys' defaults; the components' READMEs are compared with it.
 func DefaultConfig() Config {
-	return Config{
-		TextThreadMetadata: metadataBasic,
-		Limits:             LimitsConfig{MaxProfileBytes: scan.DefaultLimits().MaxProfileBytes, MaxStackDepth: 1024},
-	}
-}
-
-// Validate names every fault, except for those in Limits, which has its own Validate.
-func (c *Config) Validate() error {
-	if c.TextThreadMetadata != metadataBasic && c.TextThreadMetadata != metadataFull {
-		return fmt.Errorf("`text_thread_metadata` must be basic or full, found %q", c.TextThreadMetadata)
-	}
-	return nil
+	return Config{Limits: LimitsConfig{MaxProfileBytes: scan.DefaultLimits().MaxProfileBytes, MaxStackDepth: 1024}}
 }
 
 // Validate names every fault.
@@ -59,5 +39,5 @@ func (c *LimitsConfig) Validate() error {
 func (c *Config) Options() records.Options {
 	limits := scan.DefaultLimits()
 	limits.MaxProfileBytes, limits.MaxStackDepth = c.Limits.MaxProfileBytes, c.Limits.MaxStackDepth
-	return records.Options{FullThreadMetadata: c.TextThreadMetadata == metadataFull, Limits: limits}
+	return records.Options{Limits: limits}
 }

@@ -132,7 +132,7 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 		opts   Options
 		want   Reason
 	}{
-		"version": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyVersion, "v9") }, Options{}, ReasonFormat},
+		"version":      {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyVersion, "v9") }, Options{}, ReasonFormat},
 		"not protobuf": {func(r plog.LogRecord) { r.Body().Bytes().FromRaw([]byte("lzma")) }, Options{}, ReasonNotOTLP},
 		"truncated": {func(r plog.LogRecord) { b := r.Body().Bytes().AsRaw(); r.Body().Bytes().FromRaw(b[:len(b)-9]) },
 			Options{}, ReasonNotOTLP},

@@ -17,8 +17,7 @@ import (
 // requireSound expects conformant profiles, and every record either read or rejected.
 func requireSound(t *testing.T, ld plog.Logs) {
 	ld.MarkReadOnly()
-	for _, opts := range []Options{{},
-		{FullThreadMetadata: true, Limits: scan.Limits{MaxStackDepth: 3, MaxProfileBytes: 4096}}} {
+	for _, opts := range []Options{{}, {Limits: scan.Limits{MaxStackDepth: 3, MaxProfileBytes: 4096}}} {
 		result := Translate(ld, opts)
 		if err := profiletest.Check(result.Profiles); err != nil {
 			t.Fatal(err)

@@ -28,13 +28,6 @@ const (
 	keyThreadOSID       = "thread.os.id"
 	keyThreadState      = "thread.state"
 	keyThreadPrefix     = "thread."
-	keyPriority         = "thread.priority"
-	keyOSPriority       = "thread.os.priority"
-	keyCPUTime          = "thread.cpu_time"
-	keyElapsedTime      = "thread.elapsed_time"
-	keyThreadTID        = "thread.tid"
-	keyThreadStatus     = "thread.status"
-	unitNanoseconds     = "ns"
 )
 
 // Format is how a record's body is written. Its String is what records have, and the value of a metric's attribute.

@@ -5,10 +5,8 @@ package records
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -141,47 +139,30 @@ func (t *translator) internFrame(f *frame) int32 {
 	return int32(t.dict.Locations.Intern(dictionary.Location{}, line[:]))
 }
 
-// parseThread adds the attributes in the first line of a text stack:
+// thread is what the first line of a text stack has of its thread. An empty name and an id of 0 mean not known.
+type thread struct {
+	name     string
+	id, osID int64
+}
+
+// parseThread reads a line such as
 //
 //	"pool-1-thread-30" #49 daemon prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 waiting on condition
-//
-// A number of 0 and an empty string mean not known.
-func parseThread(line string, add func(key string, value dictionary.Value, unit string)) {
-	name, line := cutName(strings.TrimSpace(line))
-	add(keyThreadName, dictionary.StringValue(name), "")
-	for line != "" {
-		word, rest, _ := strings.Cut(line, " ")
-		line = strings.TrimLeft(rest, " ")
+func parseThread(line string) (t thread) {
+	t.name, line = cutName(strings.TrimSpace(line))
+	for word := range strings.FieldsSeq(line) {
 		if digits, isID := strings.CutPrefix(word, "#"); isID {
-			id, _ := digitsOf(digits)
-			add(keyThreadID, dictionary.IntValue(id), "")
+			t.id, _ = digitsOf(digits)
 		}
-		name, value, _ := strings.Cut(word, "=")
-		if known, ok := threadWords[name]; ok {
-			add(known.key, dictionary.IntValue(known.parse(value)), known.unit)
-		}
-		if name == "nid" { // The rest is free text.
-			add(keyThreadStatus, dictionary.StringValue(line), "")
-			return
+		if digits, isOSID := strings.CutPrefix(word, "nid="); isOSID {
+			if id, err := strconv.ParseInt(digits, 0, 64); err == nil {
+				t.osID = id
+			}
+			break // the rest is free text
 		}
 	}
+	return t
 }
-
-// threadWords are the words with a value.
-var threadWords = map[string]struct {
-	key, unit string
-	parse     func(string) int64
-}{
-	"prio":    {keyPriority, "", integer},
-	"os_prio": {keyOSPriority, "", integer},
-	"cpu":     {keyCPUTime, unitNanoseconds, nanos},
-	"elapsed": {keyElapsedTime, unitNanoseconds, nanos},
-	"tid":     {keyThreadTID, "", integer},
-	"nid":     {keyThreadOSID, "", integer},
-}
-
-// basicThreadKeys are the attributes that are kept without FullThreadMetadata.
-var basicThreadKeys = []string{keyThreadName, keyThreadID, keyThreadOSID, keyThreadState}
 
 // cutName cuts the quoted name off the line. Names can contain quotes: the closing one is before the thread's number,
 // or the last in the line.
@@ -199,42 +180,23 @@ func cutName(line string) (name, rest string) {
 	return line[1:end], strings.TrimLeft(line[end+1:], " ")
 }
 
-// integer reads a decimal or, after 0x, hexadecimal number. Addresses can need all 64 bits.
-func integer(text string) int64 {
-	if digits, isHex := strings.CutPrefix(text, "0x"); isHex {
-		if n, err := strconv.ParseUint(digits, 16, 64); err == nil {
-			return int64(n)
-		}
-	} else if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	return 0
-}
-
-// nanos reads a duration such as 0.12ms; a number without a unit is not a duration.
-func nanos(text string) int64 {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0
-	}
-	return int64(d)
-}
-
 // statePrefix is what a JVM writes before the state.
 const statePrefix = "java.lang.Thread.State: "
 
 // textAttributes interns the attributes of a text stack's sample.
 func (t *translator) textAttributes(line, state string) dictionary.AttributeSetIndex {
 	list := t.list[:0]
-	add := func(key string, value dictionary.Value, unit string) {
-		isKnown := value != dictionary.IntValue(0) && value != dictionary.StringValue("")
-		if isKnown && (t.opts.FullThreadMetadata || slices.Contains(basicThreadKeys, key)) {
-			entry := dictionary.Attribute{Key: t.dict.Strings.Intern(key), Unit: t.dict.Strings.Intern(unit), Value: value}
+	add := func(key string, value dictionary.Value) {
+		if value != dictionary.IntValue(0) && value != dictionary.StringValue("") {
+			entry := dictionary.Attribute{Key: t.dict.Strings.Intern(key), Value: value}
 			list = append(list, int32(t.dict.Attributes.Intern(entry)))
 		}
 	}
-	parseThread(line, add)
-	add(keyThreadState, dictionary.StringValue(strings.TrimPrefix(state, statePrefix)), "")
+	thread := parseThread(line)
+	add(keyThreadName, dictionary.StringValue(thread.name))
+	add(keyThreadID, dictionary.IntValue(thread.id))
+	add(keyThreadOSID, dictionary.IntValue(thread.osID))
+	add(keyThreadState, dictionary.StringValue(strings.TrimPrefix(state, statePrefix)))
 	for key, value := range t.record.log.Attributes().All() {
 		if t.record.isOfSample(key) {
 			list = t.appendAttribute(list, key, value)

@@ -21,9 +21,6 @@ import (
 
 // Options configures how records are read, and bounds what one request may cost.
 type Options struct {
-	// FullThreadMetadata keeps all of the first line of a text stack. Priorities, times and addresses differ from stack
-	// to stack, so hardly any two samples have the same identity.
-	FullThreadMetadata bool
 	// Limits are those of pprof/decode, but for all bodies of a request together: MaxProfileBytes and MaxSamples count
 	// texts and OTLP too. Stacks deeper than MaxStackDepth are left out; 0 means 1024, the limit of the agents
 	// themselves.
