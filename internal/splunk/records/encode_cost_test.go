@@ -261,29 +261,6 @@ func TestEncodeIsBounded(t *testing.T) {
 	}
 }
 
-// A large profile is not read again for each small one of the same time.
-func TestFindDoubleCountedIsBounded(t *testing.T) {
-	const large, small = 60_000, 20_000
-	table := newTable()
-	samples, count, cpu, nanoseconds := table.text("samples"), table.text("count"), table.text("cpu"),
-		table.text("nanoseconds")
-	sp := table.scope()
-	first := table.profile(sp, samples, count)
-	for range large {
-		first.Samples().AppendEmpty().Values().Append(1)
-	}
-	for range small {
-		table.profile(sp, cpu, nanoseconds).Samples().AppendEmpty().Values().Append(1)
-	}
-	size := new(pprofile.ProtoMarshaler).ProfilesSize(table.pd)
-	var found []bool
-	profiletest.RequireCost(t, profiletest.BoundOf(size, encodeConstantBytes, encodeFactor), func() {
-		found = findDoubleCounted(table.pd)
-	})
-	assert.False(t, found[0])
-	assert.NotContains(t, found[1:], false)
-}
-
 // FuzzEncodeCost encodes any ProfilesData message, and bounds the cost.
 func FuzzEncodeCost(f *testing.F) {
 	for _, pd := range pprofs(f) {

@@ -22,68 +22,40 @@ type kind struct {
 	name string
 }
 
-// cpuProfile is a profile of a type that Splunk knows as cpu.
-type cpuProfile struct {
-	pprofile.Profile
-	position   int
-	sampleType valueType
-}
-
 // findDoubleCounted reports, by position, which of conformant profiles have a type that Splunk knows as cpu although
-// another profile already counts their samples: a Go profile has samples and cpu, and Splunk must count only one of
-// them.
+// another type of their scope and time counts the same samples: a Go profile has samples and cpu, and Splunk must count
+// only one of them: the first one in the unit of Splunk's cpu, which is a number of stacks, otherwise the first.
 func findDoubleCounted(pd pprofile.Profiles) []bool {
 	found := make([]bool, 0, pd.ProfileCount())
 	strs := pd.Dictionary().StringTable()
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			var cpu []cpuProfile // one of each set that counts the same samples
+			counted := map[interval]valueType{}
 			for _, p := range sp.Profiles().All() {
-				found = append(found, false)
-				typ := sampleTypeOf(strs, p)
-				if splunkType(typ) != TypeCPU {
-					continue
+				t, at := sampleTypeOf(strs, p), interval{p.Time(), p.DurationNano()}
+				best, isKnown := counted[at]
+				isBetter := !isKnown || t.unit == cpuSamples.unit && best.unit != cpuSamples.unit
+				if isBetter && isOfSamples(t) {
+					counted[at] = t
 				}
-				next := cpuProfile{p, len(found) - 1, typ}
-				recent := cpu[max(0, len(cpu)-compact.MaxSampleTypes):]
-				i := slices.IndexFunc(recent, func(other cpuProfile) bool { return sameObservations(other, next) })
-				if i < 0 {
-					cpu = append(cpu, next)
-					continue
-				}
-				other := next
-				if next.sampleType.unit == cpuSamples.unit && recent[i].sampleType.unit != cpuSamples.unit {
-					recent[i], other = next, recent[i] // Splunk's cpu is a number of stacks
-				}
-				found[other.position] = true
+			}
+			for _, p := range sp.Profiles().All() {
+				t, at := sampleTypeOf(strs, p), interval{p.Time(), p.DurationNano()}
+				found = append(found, isOfSamples(t) && t != counted[at])
 			}
 		}
 	}
 	return found
 }
 
-// sameObservations reports whether two profiles count the same observations in different types, as the sample types of
-// one pprof do. If samples have no timestamps, those of one type can be 0 and thus missing; then the times of the
-// profiles are compared.
-func sameObservations(a, b cpuProfile) bool {
-	if a.sampleType == b.sampleType || a.Time() != b.Time() || a.DurationNano() != b.DurationNano() ||
-		!a.AttributeIndices().Equal(b.AttributeIndices()) {
-		return false
-	}
-	if !hasTimes(a.Profile) && !hasTimes(b.Profile) {
-		return true
-	}
-	if a.Samples().Len() != b.Samples().Len() {
-		return false
-	}
-	for i, x := range a.Samples().All() {
-		y := b.Samples().At(i)
-		if x.StackIndex() != y.StackIndex() || x.LinkIndex() != y.LinkIndex() ||
-			!x.AttributeIndices().Equal(y.AttributeIndices()) || !x.TimestampsUnixNano().Equal(y.TimestampsUnixNano()) {
-			return false
-		}
-	}
-	return true
+type interval struct {
+	time     pcommon.Timestamp
+	duration uint64
+}
+
+// isOfSamples reports whether a profiler can have counted the same samples in another type, too.
+func isOfSamples(t valueType) bool {
+	return splunkType(t) == TypeCPU && slices.Contains([]string{"samples", "sample", "cpu", "wall"}, t.typ)
 }
 
 // hasTimes reports whether samples have timestamps: all or none of a conformant profile.
