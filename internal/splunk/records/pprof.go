@@ -204,12 +204,17 @@ func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, fram
 	period := s.periodOf(p, typ)
 	for _, sample := range p.Samples().All() {
 		for i := range observationsIn(sample) {
-			m := timedValueAt(p, sample, i)
+			time := uint64(p.Time())
+			if times := sample.TimestampsUnixNano(); i < times.Len() {
+				time = times.At(i)
+			}
 			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, period)
-			labels = appendExact(labels, keyEventTime, KeyEventTimeNanos, int64(m.time))
+			labels = appendExact(labels, keyEventTime, KeyEventTimeNanos, int64(time))
 			var values []int64
-			if m.counted || typ == TypeAllocation {
-				values = []int64{m.value}
+			if i < sample.Values().Len() {
+				values = []int64{sample.Values().At(i)}
+			} else if typ == TypeAllocation {
+				values = []int64{1}
 			}
 			if !s.pprof.Add(sample, values, labels) {
 				return written, frames

@@ -185,27 +185,6 @@ func (s *sink) periodOf(p pprofile.Profile, typ Type) int64 {
 	return max(p.Period(), 0)
 }
 
-// timedValue is one observation of a sample: its time in nanoseconds, or 0, and its value. counted reports whether the
-// sample has values.
-type timedValue struct {
-	time    uint64
-	value   int64
-	counted bool
-}
-
-// timedValueAt returns observation i of a sample. Without a time of its own it has the profile's.
-func timedValueAt(p pprofile.Profile, sample pprofile.Sample, i int) timedValue {
-	times, values := sample.TimestampsUnixNano(), sample.Values()
-	m := timedValue{time: uint64(p.Time()), value: 1, counted: values.Len() > 0}
-	if i < times.Len() {
-		m.time = times.At(i)
-	}
-	if i < values.Len() {
-		m.value = values.At(i)
-	}
-	return m
-}
-
 // framesOf counts the frames of a stack: inlined ones are frames of their own. Each stack is counted once.
 func (s *sink) framesOf(stack int32) int {
 	if s.frames == nil {
