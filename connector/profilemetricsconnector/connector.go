@@ -232,13 +232,14 @@ func keepEnds(md pmetric.Metrics) {
 
 // send sends a message, and counts its points by what becomes of them.
 func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) error {
-	n, result := md.DataPointCount(), accepted
+	n, outcome := md.DataPointCount(), "accepted"
 	err := c.next.ConsumeMetrics(ctx, md)
 	if otlpstatus.IsPermanent(err) {
-		result = refused
+		outcome = "refused"
 	} else if err != nil {
-		result = retried
+		outcome = "retried"
 	}
-	c.metrics.ConnectorProfileMetricsPoints.Add(ctx, int64(n), c.metrics.outcomes[result])
+	c.metrics.ConnectorProfileMetricsPoints.Add(ctx, int64(n),
+		telemetry.Attributes("connector", c.id.String(), "outcome", outcome))
 	return err
 }

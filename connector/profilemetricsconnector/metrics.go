@@ -15,24 +15,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
-// outcome is how sending points has ended.
-type outcome int
-
-const (
-	accepted outcome = iota
-	retried
-	refused
-	numOutcomes int = iota
-)
-
-func (o outcome) String() string { return [numOutcomes]string{"accepted", "retried", "refused"}[o] }
-
-// metrics are the connector's own, with the attributes of each measurement made once.
+// metrics are the connector's own, with the attributes of measurements of each message made once.
 type metrics struct {
 	*metadata.TelemetryBuilder
-	own      metric.MeasurementOption
-	reasons  telemetry.Each
-	outcomes telemetry.Each
+	own     metric.MeasurementOption
+	reasons telemetry.Each
 }
 
 func newMetrics(settings component.TelemetrySettings, id component.ID, c *profileMetrics) (*metrics, error) {
@@ -43,8 +30,7 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, c *profil
 	own := []string{"connector", id.String()}
 	m := &metrics{
 		TelemetryBuilder: builder, own: telemetry.Attributes(own...),
-		reasons:  telemetry.EachOf[reduce.Reason](int(reduce.NumReasons), "reason", own...),
-		outcomes: telemetry.EachOf[outcome](numOutcomes, "outcome", own...),
+		reasons: telemetry.EachOf[reduce.Reason](int(reduce.NumReasons), "reason", own...),
 	}
 	observe := func(read func() int) metric.Int64Callback {
 		return telemetry.Observe(func() int {

@@ -44,7 +44,7 @@ func TestReadme(t *testing.T) {
 // TestMetadata compares the values of attributes that metadata.yaml and the README list with those that the code has.
 func TestMetadata(t *testing.T) {
 	declared := profiletest.LoadMetadata(t).Attributes
-	assert.Equal(t, []string{accepted.String(), retried.String(), refused.String()}, declared["outcome"].Enum)
+	assert.Equal(t, []string{"accepted", "retried", "refused"}, declared["outcome"].Enum)
 	reasons := profiletest.ReadmeTable(t, "README.md", "| `reason` | |")
 	assert.Len(t, reasons, int(reduce.NumReasons))
 	var names []string

@@ -121,7 +121,7 @@ func (f *Functions) comparisons(t *track, w *window, versions map[string][]*trac
 	entry := &f.Entries[t.entry]
 	if entry.To > 0 {
 		if before := t.at(w.begin.Add(-entry.To)); before != nil {
-			list = append(list, comparison{now: w, before: before, baseline: formatDuration(entry.To)})
+			list = append(list, comparison{now: w, before: before, baseline: withoutZeros.Replace(entry.To.String())})
 		}
 	}
 	if of := versions[f.keyOf(t.entry, t.resource, "")]; len(of) > 1 && len(of[1].windows) > 0 {
@@ -135,17 +135,8 @@ func (f *Functions) comparisons(t *track, w *window, versions map[string][]*trac
 	return list
 }
 
-// formatDuration returns 24h for 24h0m0s.
-func formatDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
+// withoutZeros makes 24h of 24h0m0s.
+var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
 // output writes the metrics of one track.
 type output struct {
