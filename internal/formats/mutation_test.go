@@ -104,7 +104,7 @@ func decodePprof(ctx context.Context, data []byte) error {
 
 // decodeTotals decodes a pprof of totals against itself without its last byte, which both decode or neither does.
 func decodeTotals(ctx context.Context, data []byte) error {
-	baseline := pprofdecode.NewBaseline(pprofdecode.BaselineOptions{})
+	baseline := pprofdecode.NewBaseline(0)
 	if _, _, err := pprofdecode.Decode(data[:len(data)-min(len(data), 1)],
 		pprofdecode.Options{Baseline: baseline, Meter: meterOf(ctx)}); err == nil {
 		baseline.Commit()

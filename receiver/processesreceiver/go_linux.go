@@ -263,7 +263,7 @@ func (s *goSource) deliver(ctx context.Context, p *goheap.Profile, name string, 
 	}
 	baseline := s.baselines[p.Kind]
 	if baseline == nil {
-		baseline = decode.NewBaseline(decode.BaselineOptions{MaxStacks: s.r.cfg.Go.MaxBuckets})
+		baseline = decode.NewBaseline(s.r.cfg.Go.MaxBuckets)
 		s.baselines[p.Kind] = baseline
 	}
 	return s.r.sink.deliverTotals(ctx, data, name, baseline, s.resource)

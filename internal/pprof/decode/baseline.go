@@ -4,6 +4,7 @@
 package decode
 
 import (
+	"cmp"
 	"sync"
 	"unsafe"
 
@@ -23,14 +24,6 @@ type Baseline struct {
 	pending *snapshot
 }
 
-// BaselineOptions bounds the memory of a Baseline.
-type BaselineOptions struct {
-	// MaxStacks is the largest number of distinct samples (stack and labels) to remember; 0 means
-	// DefaultMaxStacks. It is lower if there are more than two cumulative types, so that the memory is
-	// not larger. If a payload has more, its cumulative types are not emitted.
-	MaxStacks int
-}
-
 // DefaultMaxStacks is five times what the large heap profile of testdata has (the Go compiler's), and bounds
 // the memory of a Baseline to 2.4 MB.
 const DefaultMaxStacks = 64 << 10
@@ -41,12 +34,11 @@ const maxKeptBytes = 16 << 20
 // maxMaxStacks keeps the numbers of stacks within int32.
 const maxMaxStacks = 1 << 30
 
-// NewBaseline returns a Baseline that has seen no payload yet.
-func NewBaseline(opts BaselineOptions) *Baseline {
-	if opts.MaxStacks <= 0 {
-		opts.MaxStacks = DefaultMaxStacks
-	}
-	return &Baseline{maxStacks: min(opts.MaxStacks, maxMaxStacks)}
+// NewBaseline returns a Baseline that has seen no payload yet. maxStacks is the largest number of distinct samples
+// (stack and labels) to remember; 0 means DefaultMaxStacks. It is lower if there are more than two cumulative types, so
+// that the memory is not larger. If a payload has more, its cumulative types are not emitted.
+func NewBaseline(maxStacks int) *Baseline {
+	return &Baseline{maxStacks: min(cmp.Or(max(0, maxStacks), DefaultMaxStacks), maxMaxStacks)}
 }
 
 // stacksOf returns how many stacks with this many cumulative values may be remembered: each is a fingerprint
@@ -122,7 +114,7 @@ type DeltaStats struct {
 	// another process sent it. The next payload is compared with this one.
 	Restarted bool
 	Reason    RestartReason
-	// Overflowed is a payload with more stacks than BaselineOptions.MaxStacks. The next payload is a first one.
+	// Overflowed is a payload with more stacks than NewBaseline allows. The next payload is a first one.
 	Overflowed bool
 }
 

@@ -107,7 +107,7 @@ func BenchmarkDelta(b *testing.B) {
 		last, err := profile.ParseData(first)
 		require.NoError(b, err)
 		last.Scale(-1)
-		baseline := NewBaseline(BaselineOptions{MaxStacks: 1 << 20})
+		baseline := NewBaseline(1 << 20)
 		_, stats, err := Decode(first, Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 		require.NoError(b, err)
 		baseline.Commit()

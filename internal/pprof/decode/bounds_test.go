@@ -60,7 +60,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits sca
 		baseline.Commit()
 	}
 	pt.RequireCostOfEach(t, bound, func() func() {
-		baseline = NewBaseline(BaselineOptions{})
+		baseline = NewBaseline(0)
 		return compare
 	})
 	pt.RequireCost(t, bound, compare)
@@ -122,7 +122,7 @@ func TestDecoderKeepsLittle(t *testing.T) {
 	} {
 		payload := worst.PProf[name](2 << 20)
 		for way, opts := range map[string]Options{"alone": {},
-			"with a Baseline": {Temporality: kind.StatedCumulative, Baseline: NewBaseline(BaselineOptions{})}} {
+			"with a Baseline": {Temporality: kind.StatedCumulative, Baseline: NewBaseline(0)}} {
 			before := pt.HeapBytes()
 			w := newWorker()
 			_, _ = w.run(payload, opts)
@@ -270,7 +270,7 @@ func TestCorrelatedKeys(t *testing.T) {
 			return stats, err
 		}},
 		"Decode with a Baseline": {false, func(payload, next []byte) (Stats, error) {
-			baseline := NewBaseline(BaselineOptions{})
+			baseline := NewBaseline(0)
 			_, _, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 			baseline.Commit()
 			_, stats, nextErr := Decode(next, Options{Temporality: kind.StatedCumulative, Baseline: baseline})

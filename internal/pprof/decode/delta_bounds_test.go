@@ -101,7 +101,7 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, limits := range []scan.Limits{{}, {MaxTableEntries: len(oddStrings) + 4, MaxStackDepth: 3}} {
 				_, want, wantErr := Decode(payload, Options{Limits: limits})
-				b := NewBaseline(BaselineOptions{})
+				b := NewBaseline(0)
 				for range 2 {
 					pd, stats, err := Decode(payload, Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: b})
 					require.Equal(t, wantErr == nil, err == nil, "%v, without a Baseline %v", err, wantErr)
@@ -148,7 +148,7 @@ func TestComparisonEndsWithItsContext(t *testing.T) {
 	}
 	asked := 0
 	for ; ; asked++ {
-		baseline := NewBaseline(BaselineOptions{})
+		baseline := NewBaseline(0)
 		_, _, err := Decode(w,
 			Options{Temporality: kind.StatedCumulative, Baseline: baseline,
 				Meter: &size.Meter{Context: &endsAfter{t.Context(), asked}}})
@@ -156,7 +156,7 @@ func TestComparisonEndsWithItsContext(t *testing.T) {
 			break
 		}
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, NewBaseline(BaselineOptions{}).Bytes(), baseline.Bytes(), "nothing is remembered of it")
+		require.Equal(t, NewBaseline(0).Bytes(), baseline.Bytes(), "nothing is remembered of it")
 	}
 	require.Greater(t, asked, 10_000/1024)
 }
@@ -165,7 +165,7 @@ func TestComparisonEndsWithItsContext(t *testing.T) {
 func TestComparisonCopiesNoTypes(t *testing.T) {
 	payload := worst.PProf["text as sample types"](1 << 20)
 	profiletest.RequireCost(t, profiletest.Bound{AllocatedBytes: 64 << 20}, func() {
-		_, _, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: NewBaseline(BaselineOptions{})})
+		_, _, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: NewBaseline(0)})
 		require.NoError(t, err)
 	})
 }
@@ -175,7 +175,7 @@ func TestBaselineBoundsItsMemory(t *testing.T) {
 	const maxStacks = 1 << 12
 	worst := 0
 	for _, values := range []int{1, 2, 3, 7, 1000} {
-		stacks := NewBaseline(BaselineOptions{MaxStacks: maxStacks}).stacksOf(values)
+		stacks := NewBaseline(maxStacks).stacksOf(values)
 		worst = max(worst, stacks*(fingerprintBytes+8*values))
 	}
 	assert.Equal(t, maxStacks*(fingerprintBytes+8*2), worst)

@@ -36,7 +36,7 @@ func FuzzDelta(f *testing.F) {
 	}
 	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		baseline, naive := NewBaseline(BaselineOptions{}), &naiveBaseline{}
+		baseline, naive := NewBaseline(0), &naiveBaseline{}
 		for i, payload := range [][]byte{first, second} {
 			at := time.Unix(int64(1000+i), 0)
 			pd, stats, err := Decode(payload,

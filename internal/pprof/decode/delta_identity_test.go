@@ -205,7 +205,7 @@ func TestDeltaTimes(t *testing.T) {
 		})
 	}
 	// Neither the payloads nor the caller have times.
-	b := NewBaseline(BaselineOptions{})
+	b := NewBaseline(0)
 	for i := range int64(2) {
 		pd, _, err := Decode(heapOf(t, 0, [2]int64{1 + i, 0}), Options{Temporality: kind.StatedCumulative, Baseline: b})
 		require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestDeltaEqualsTheNaiveOne(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		process := drawDeltaProcess(t)
-		baseline, naive := NewBaseline(BaselineOptions{}), &naiveBaseline{}
+		baseline, naive := NewBaseline(0), &naiveBaseline{}
 		at := time.Unix(1_700_000_000, 0)
 		for range rapid.IntRange(2, 5).Draw(t, "payloads") {
 			at = at.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second)

@@ -27,7 +27,7 @@ type deltaSteps struct {
 }
 
 func newDeltaSteps(t testing.TB, maxStacks int) *deltaSteps {
-	return &deltaSteps{TB: t, baseline: NewBaseline(BaselineOptions{MaxStacks: maxStacks}), at: time.Unix(1000, 0)}
+	return &deltaSteps{TB: t, baseline: NewBaseline(maxStacks), at: time.Unix(1000, 0)}
 }
 
 // decode does not commit.

@@ -32,13 +32,8 @@ func (w *worker) writeValueType(v valueType, dst pprofile.ValueType) {
 func (w *worker) emit(window Window) pprofile.Profiles {
 	profiles := pprofile.NewProfiles()
 	types := make([]valueType, 0, w.payload.ValuesPerSample())
-	// sample types can share a long string, which is copied if it is cut or repaired
-	known := map[scan.ValueType]valueType{}
 	for _, raw := range w.payload.SampleTypes {
-		if _, ok := known[raw]; !ok {
-			known[raw] = w.valueTypeOf(raw)
-		}
-		types = append(types, known[raw])
+		types = append(types, w.valueTypeOf(raw))
 	}
 	if len(types) == 0 {
 		if len(w.samples.Entries) == 0 {

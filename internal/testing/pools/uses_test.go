@@ -249,7 +249,7 @@ func decodePprof(r *request) string {
 	case "original payload":
 		options.IncludeOriginalPayload = true
 	case "baseline":
-		options.Baseline = decode.NewBaseline(decode.BaselineOptions{})
+		options.Baseline = decode.NewBaseline(0)
 		first, _, err := decode.Decode(pprofOf(r.sender, "alloc_space", 1), options)
 		if err != nil {
 			options.Baseline.Discard()

@@ -223,7 +223,7 @@ func (s *Server) readIngestForm(r *pushRequest) (form ingestForm, err error) {
 // baseline returns a Baseline with the totals of previous: old versions of pyroscope-go send the last totals beside the
 // new ones.
 func (s *Server) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*decode.Baseline, error) {
-	b := decode.NewBaseline(decode.BaselineOptions{})
+	b := decode.NewBaseline(0)
 	p.Data, p.Baseline = previous, b
 	if p.Fetched = p.From; p.Fetched.IsZero() {
 		p.Fetched = time.Now()

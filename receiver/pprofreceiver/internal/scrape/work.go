@@ -118,7 +118,7 @@ type deltaState struct {
 // get returns the baseline. The first payload creates it, so that a target that never answers has none.
 func (d *deltaState) get() *decode.Baseline {
 	if d.baseline == nil {
-		d.baseline = decode.NewBaseline(decode.BaselineOptions{})
+		d.baseline = decode.NewBaseline(0)
 	}
 	return d.baseline
 }

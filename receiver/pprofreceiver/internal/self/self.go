@@ -88,7 +88,7 @@ func (s *Recorder) Start(context.Context, component.Host) error {
 	s.cpu = cpuProfiler{logger: s.set.Logger}
 	s.totals = map[string]*totals{}
 	for _, name := range s.others() {
-		s.totals[kind.Canonical(name)] = &totals{baseline: decode.NewBaseline(decode.BaselineOptions{})}
+		s.totals[kind.Canonical(name)] = &totals{baseline: decode.NewBaseline(0)}
 	}
 	s.windows = make(chan []ingest.Payload, maxPendingWindows)
 	s.worker.Start(func(stopping, deliver context.Context) {

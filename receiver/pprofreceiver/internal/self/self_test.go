@@ -22,7 +22,7 @@ func TestTotalsAreDeliveredOnce(t *testing.T) {
 	f := sourcetest.New(t)
 	in := f.Ingester("self", "runtime", 0)
 	s := New(&Config{}, f.Set, in)
-	s.totals = map[string]*totals{"mutex": {baseline: decode.NewBaseline(decode.BaselineOptions{})}}
+	s.totals = map[string]*totals{"mutex": {baseline: decode.NewBaseline(0)}}
 	p := ingest.Payload{
 		Format: formats.Pprof, Data: sourcetest.Captured(t, "go-mutex.pb.gz"), Identity: ingest.NewIdentity(),
 		ProfileName: "mutex",
