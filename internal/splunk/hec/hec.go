@@ -95,9 +95,7 @@ type event struct {
 	Event      string         `json:"event"`
 	Fields     map[string]any `json:"fields,omitempty"`
 
-	// isSet has the names of the four fields above that an attribute has set. leftOut is the number of attributes that
-	// have no field, since another one has their name.
-	isSet   map[string]bool
+	// leftOut is the number of attributes that have no field, since another one has their name.
 	leftOut int
 }
 
@@ -113,12 +111,11 @@ func Write(ld plog.Logs, limit int) (body []byte, leftOut int, err error) {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
-				e := event{
-					Host: unknownHost, SourceType: records.ProfilingName, Fields: map[string]any{}, isSet: map[string]bool{},
-				}
+				e := event{Host: unknownHost, SourceType: records.ProfilingName, Fields: map[string]any{}}
 				e.addAttributes(rl.Resource().Attributes())
 				e.addAttributes(sl.Scope().Attributes())
 				e.addRecord(record)
+				e.moveMembers()
 				leftOut += e.leftOut
 				if err := encoder.Encode(&e); err != nil {
 					return nil, 0, err
@@ -130,17 +127,6 @@ func Write(ld plog.Logs, limit int) (body []byte, leftOut int, err error) {
 		}
 	}
 	return events.Bytes(), leftOut, nil
-}
-
-// setMember sets one of HEC's own members to an attribute.
-func (e *event) setMember(member *string, key string, value pcommon.Value) {
-	s := value.AsString()
-	if e.isSet[key] && s != *member {
-		e.leftOut++
-	}
-	if !e.isSet[key] || key == attributeSourceType {
-		*member, e.isSet[key] = s, true
-	}
 }
 
 // setField sets a field. A name that describes a record belongs to the record, whose attributes come last.
@@ -156,19 +142,20 @@ func (e *event) setField(key string, value any) {
 
 func (e *event) addAttributes(attributes pcommon.Map) {
 	for key, value := range attributes.All() {
-		switch key {
-		case attributeHost:
-			e.setMember(&e.Host, key, value)
-		case attributeSource:
-			e.setMember(&e.Source, key, value)
-		case attributeSourceType:
-			e.setMember(&e.SourceType, key, value)
-		case attributeIndex:
-			e.setMember(&e.Index, key, value)
-		case attributeToken:
-			// This is a secret, which must not be sent to others.
-		default:
+		if key != attributeToken { // a secret, which must not be sent to others
 			e.putField(key, value)
+		}
+	}
+}
+
+// moveMembers makes HEC's own members of the fields with their names.
+func (e *event) moveMembers() {
+	for key, member := range map[string]*string{
+		attributeHost: &e.Host, attributeSource: &e.Source, attributeSourceType: &e.SourceType, attributeIndex: &e.Index,
+	} {
+		if value, ok := e.Fields[key]; ok {
+			*member = fmt.Sprint(value)
+			delete(e.Fields, key)
 		}
 	}
 }
