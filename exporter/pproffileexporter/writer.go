@@ -153,9 +153,7 @@ func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Ti
 		// Leave out the samples that cannot be understood.
 		var batch compact.Batch
 		pd = batch.Merge([]pprofile.Profiles{pd})
-		for _, n := range batch.TakeStats().Dropped {
-			malformed += n
-		}
+		malformed = batch.Stats().DroppedSamples()
 		if encoded, stats, err = encode.Encode(pd); err != nil {
 			w.metrics.ExporterPprofFileDroppedMessages.Add(ctx, 1, telemetry.Attributes("reason", "malformed"))
 			return consumererror.NewPermanent(fmt.Errorf("pprof files: %w", err))

@@ -75,9 +75,7 @@ func splitProfiles(pd pprofile.Profiles, limit int) (p parts) {
 		var batch compact.Batch
 		batch.Reset(compact.Options{MaxBytes: limit, MaxGrowth: maxGrowth})
 		batch.Add(pd)
-		for _, n := range batch.Stats().Dropped {
-			p.dropped += n
-		}
+		p.dropped = batch.Stats().DroppedSamples()
 		all = func(yield func(part) bool) {
 			for s := range batch.Parts() {
 				if !yield(part{profiles: s.Profiles, single: s.Oversized}) {

@@ -138,11 +138,7 @@ func (p *pusher) sendPieces(ctx context.Context, pd pprofile.Profiles, excess fl
 		minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd)}
 	defer p.batches.Put(all.batch)
 	all.batch.Add(pd)
-	invalid := 0
-	for _, n := range all.batch.TakeStats().Dropped {
-		invalid += n
-	}
-	p.drop(ctx, droppedInvalid, invalid)
+	p.drop(ctx, droppedInvalid, all.batch.TakeStats().DroppedSamples())
 	all.cut(ctx, all.batch.All(), excess)
 }
 

@@ -52,3 +52,11 @@ type Stats struct {
 	// Entries counts the dictionaries' entries by table, in the order of Tables.
 	Entries [len(Tables)]int
 }
+
+// DroppedSamples returns the sum of Dropped.
+func (s Stats) DroppedSamples() (n int) {
+	for _, dropped := range s.Dropped {
+		n += dropped
+	}
+	return n
+}

@@ -118,9 +118,7 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 	all := &source{}
 	all.batch.Reset(compact.Options{})
 	all.batch.Add(pd)
-	for _, n := range all.batch.Stats().Dropped {
-		e.Dropped += n
-	}
+	e.Dropped = all.batch.Stats().DroppedSamples()
 	if all.batch.Profiles() > 0 {
 		e.todo = append(e.todo, unsent{all, all.batch.All()})
 	}

@@ -178,11 +178,8 @@ func (t *translator) joinWhole() {
 	batch.Add(translated)
 	for _, pd := range t.whole {
 		batch.Add(pd)
-		stats, dropped := batch.TakeStats(), 0
-		for _, n := range stats.Dropped {
-			dropped += n
-		}
-		if dropped > 0 {
+		stats := batch.TakeStats()
+		if dropped := stats.DroppedSamples(); dropped > 0 {
 			t.result.Incomplete++
 			t.result.Dropped[scan.DropMalformed] += dropped
 		}

@@ -83,25 +83,16 @@ type Result struct {
 	FirstRead int
 	// Rejected lists the records that could not be read, in their order.
 	Rejected []Rejection
-	// Dropped counts the dropped samples of records that were read, Incomplete these records, and Repaired the faults that
-	// were repaired.
-	Dropped    [scan.NumDropReasons]int
+	// Counts has the dropped samples of records that were read, and the faults that were repaired. Incomplete is the
+	// number of records with dropped samples.
+	scan.Counts
 	Incomplete int
-	Repaired   [scan.NumRepairs]int
 	// Attributes counts the attributes of records, scopes and resources that were repaired or left out, by fault.
 	Attributes [compact.NumRepairs]int
 	// UnpackedBytes is the size of the bodies that were read, after decompression.
 	UnpackedBytes int
 	// BadTimes counts times and periods that are not numbers or out of range: the sample is kept without.
 	BadTimes int
-}
-
-// DroppedSamples is the number of dropped samples.
-func (r *Result) DroppedSamples() (n int) {
-	for _, count := range r.Dropped {
-		n += count
-	}
-	return n
 }
 
 func (r *Result) addAttributes(repairs [compact.NumRepairs]int) {
