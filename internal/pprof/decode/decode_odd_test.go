@@ -202,7 +202,7 @@ func withoutNumbers(labels []Label) []Label {
 	labels = slices.Clone(labels)
 	for i := range labels {
 		l := &labels[i]
-		l.ID, l.keyOrder, l.key, l.unit = 0, 0, 0, 0
+		l.id, l.keyOrder, l.key, l.unit = 0, 0, 0, 0
 	}
 	return labels
 }
@@ -236,23 +236,6 @@ func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-}
-
-func TestReadNumbersLabels(t *testing.T) {
-	ids := map[Label]int{}
-	_, err := Read(oddPayloads()["labels"], dictionary.New(), ReadOptions{}, func(s Sample) {
-		for _, l := range flat(s.Labels) {
-			id := l.ID
-			require.Positive(t, id)
-			l = withoutNumbers([]Label{l})[0]
-			if known, ok := ids[l]; ok {
-				assert.Equal(t, known, id, "%v", l)
-			}
-			ids[l] = id
-		}
-	})
-	require.NoError(t, err)
-	assert.Greater(t, len(ids), 10)
 }
 
 // Pyroscope's profiler for .NET writes id 0 for all functions, to which lines refer by position.

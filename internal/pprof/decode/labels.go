@@ -151,7 +151,7 @@ func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 	}
 	known := knownLabel{isEmpty: read.IsEmpty()}
 	if !known.isEmpty {
-		label := Label{ID: l.known.Len(), IsStr: read.Str != 0, key: uint32(read.Key)}
+		label := Label{id: l.known.Len(), IsStr: read.Str != 0, key: uint32(read.Key)}
 		if label.IsStr {
 			label.Str = in.at(read.Str)
 			if !in.spend(len(label.Str)) {
@@ -160,7 +160,7 @@ func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 		} else {
 			label.Num, label.Unit, label.unit = read.Num, in.at(read.Unit), uint32(read.Unit)
 		}
-		label.Key, label.keyOrder = in.labelKey(read.Key, int32(label.ID))
+		label.Key, label.keyOrder = in.labelKey(read.Key, int32(label.id))
 		known.label = label
 	}
 	return l.known.At(l.known.Add(at, known)), 0, true
@@ -224,7 +224,7 @@ func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
 		if n > 1 {
 			in.set = in.set[:0]
 			for i := range group.Labels {
-				in.set = append(in.set, int32(group.Labels[i].ID))
+				in.set = append(in.set, int32(group.Labels[i].id))
 			}
 			if group.list = l.list(in.set); l.interned[group.list] == 0 {
 				for i := range group.Labels {
@@ -253,7 +253,7 @@ func (in *interner) linkOf(labels []Label) (pair int32, ids dictionary.Link, ok 
 	if trace == nil || span == nil {
 		return 0, ids, false
 	}
-	pair = in.labels.list([]int32{int32(trace.ID), int32(span.ID)})
+	pair = in.labels.list([]int32{int32(trace.id), int32(span.id)})
 	if in.labels.interned[pair] != 0 {
 		return pair, ids, true
 	}
@@ -286,7 +286,7 @@ func (l *labelSets) list(ids []int32) int32 {
 
 // labelAttribute interns a label that is the only one of its key.
 func (in *interner) labelAttribute(label *Label) int32 {
-	known := in.labels.known.At(label.ID)
+	known := in.labels.known.At(label.id)
 	if known.attribute == 0 {
 		attribute := dictionary.Attribute{Key: in.internRaw(uint64(label.key)), Value: dictionary.StringValue(label.Str)}
 		if !label.IsStr {

@@ -14,13 +14,12 @@ import (
 
 // Label is a label of a sample: a string, or a number with a unit, which may be empty.
 type Label struct {
-	// ID is a positive number that is the same for labels of the same bytes in one payload, so that
-	// callers can remember what a label means. The numbers are small.
-	ID             int
 	Key, Str, Unit string
 	Num            int64
 	IsStr          bool
-	// keyOrder numbers the keys in the order in which the payload has them; key and unit are indices of its strings.
+	// id is the number of the label among those that the payload has, keyOrder that of its first label with this key; key
+	// and unit are indices of its strings.
+	id        int
 	keyOrder  int32
 	key, unit uint32
 }
