@@ -28,11 +28,10 @@ type labelSets struct {
 	// hint is the number of labels in the payload before: payloads that follow each other are much alike.
 	hint int
 
-	// keys has the keys, orders the ID of each key's first label. keyOf[i] is the key that string i is, 0 if it is not
-	// known yet.
-	keys   dictionary.Strings
-	orders []int32
-	keyOf  []dictionary.StringIndex // indices of keys
+	// keys has the keys, in the order in which they were seen. keyOf[i] is the key that string i is, 0 if it is not known
+	// yet.
+	keys  dictionary.Strings
+	keyOf []dictionary.StringIndex // indices of keys
 
 	// lists are lists of labels, by the labels' IDs: several of one key, and the pairs of links. interned has the
 	// attribute or link that each has become, 0 if it is not interned yet.
@@ -59,7 +58,7 @@ func (l *labelSets) reset(data []byte) {
 	l.sets.Reset(data, 0)
 	l.known.Reset(data, l.hint)
 	l.keys.Reset(0)
-	l.orders, l.keyOf = append(l.orders[:0], 0), l.keyOf[:0]
+	l.keyOf = l.keyOf[:0]
 	l.lists.Reset(0, 0)
 	l.interned = append(l.interned[:0], 0)
 	// Labels share the strings of the payload.
@@ -73,8 +72,8 @@ func (l *labelSets) reset(data []byte) {
 
 // bytes estimates the memory in use.
 func (l *labelSets) bytes() int {
-	return l.sets.Bytes() + l.known.Bytes() + l.keys.MemoryBytes() + dictionary.BytesOf(l.orders) +
-		dictionary.BytesOf(l.keyOf) + l.lists.MemoryBytes() + dictionary.BytesOf(l.interned) +
+	return l.sets.Bytes() + l.known.Bytes() + l.keys.MemoryBytes() + dictionary.BytesOf(l.keyOf) +
+		l.lists.MemoryBytes() + dictionary.BytesOf(l.interned) +
 		dictionary.BytesOf(l.labels) + dictionary.BytesOf(l.groups)
 }
 
@@ -160,34 +159,27 @@ func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 		} else {
 			label.Num, label.Unit, label.unit = read.Num, in.at(read.Unit), uint32(read.Unit)
 		}
-		label.Key, label.keyOrder = in.labelKey(read.Key, int32(label.id))
+		label.Key, label.keyOrder = in.labelKey(read.Key)
 		known.label = label
 	}
 	return l.known.At(l.known.Add(at, known)), 0, true
 }
 
-// labelKey returns the key of a label, and the ID of the first label with that key, which may be this one. Index 0 is
-// string_table[0] even if that is not empty: Splunk's agent for Python writes such tables and means it.
-func (in *interner) labelKey(i uint64, id int32) (key string, order int32) {
+// labelKey returns the key of a label, and its number among keys. Index 0 is string_table[0] even if that is not empty:
+// Splunk's agent for Python writes such tables and means it.
+func (in *interner) labelKey(i uint64) (key string, order int32) {
 	l := &in.labels
 	n := len(in.payload.Strings)
-	if n > 0 && len(l.keyOf) == 0 {
+	if n == 0 {
+		return "", 0
+	}
+	if len(l.keyOf) == 0 {
 		l.keyOf = dictionary.Zeroed(l.keyOf, n)
 	}
-	at := dictionary.StringIndex(0) // without strings, the key is empty
-	if n > 0 {
-		if at = l.keyOf[i]; at == 0 {
-			at = l.keys.Intern(in.raw(i))
-			l.keyOf[i] = at
-		}
+	if l.keyOf[i] == 0 {
+		l.keyOf[i] = l.keys.Intern(in.raw(i))
 	}
-	if len(l.orders) < l.keys.Len() {
-		l.orders = append(l.orders, 0)
-	}
-	if l.orders[at] == 0 {
-		l.orders[at] = id
-	}
-	return l.keys.At(at), l.orders[at]
+	return l.keys.At(l.keyOf[i]), int32(l.keyOf[i])
 }
 
 // orderLabels orders labels by key, and keeps the order within a key. Most samples have a few labels,

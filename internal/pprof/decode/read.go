@@ -17,8 +17,8 @@ type Label struct {
 	Key, Str, Unit string
 	Num            int64
 	IsStr          bool
-	// id is the number of the label among those that the payload has, keyOrder that of its first label with this key; key
-	// and unit are indices of its strings.
+	// id is the number of the label among those that the payload has, keyOrder that of its key, in the order in which the
+	// payload has them, with the empty key first; key and unit are indices of its strings.
 	id        int
 	keyOrder  int32
 	key, unit uint32
