@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -54,12 +55,9 @@ func register(meter metric.Meter) (metric.Registration, error) {
 	gauge := func(name string) (metric.Int64ObservableGauge, error) {
 		return meter.Int64ObservableGauge(name, metric.WithDescription(Metrics[name]), metric.WithUnit("By"))
 	}
-	used, err := gauge("otelcol_process_budget_used")
-	if err != nil {
-		return nil, err
-	}
-	size, err := gauge("otelcol_process_budget_size")
-	if err != nil {
+	used, usedErr := gauge("otelcol_process_budget_used")
+	size, sizeErr := gauge("otelcol_process_budget_size")
+	if err := cmp.Or(usedErr, sizeErr); err != nil {
 		return nil, err
 	}
 	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {

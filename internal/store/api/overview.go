@@ -31,9 +31,21 @@ type cost struct{ now, before float64 }
 
 type serviceCost struct {
 	answers.ServiceInfo
-	cpu, memory      cost
-	cpuOf, memoryOf  *answers.Series
-	hasCPU, hasState bool
+	cpu, memory use
+}
+
+// use is what a service uses of the processor or of memory, and the type that has it; nil if none has.
+type use struct {
+	cost
+	isKnown bool
+	of      *answers.Series
+}
+
+func (c *serviceCost) use(profile string) *use {
+	if profile == kind.Memory {
+		return &c.memory
+	}
+	return &c.cpu
 }
 
 func (s *server) overview(r *request) (*answer, error) {
@@ -93,13 +105,14 @@ func (s *server) addCosts(r *request, sel model.Selection, byName map[string]*se
 			return cost{}, err
 		}
 		for service, used := range spent {
-			c := byName[service]
+			c := byName[service].use(profile)
+			c.isKnown = true
 			if profile == kind.Memory {
-				c.memory, c.hasState = used.states(sel.From), true
+				c.cost = used.states(sel.From)
 				continue
 			}
-			c.cpu, c.hasCPU = used.rates(), true
-			total.now, total.before = total.now+c.cpu.now, total.before+c.cpu.before
+			c.cost = used.rates()
+			total.now, total.before = total.now+c.now, total.before+c.before
 		}
 	}
 	return total, nil
@@ -107,26 +120,20 @@ func (s *server) addCosts(r *request, sel model.Selection, byName map[string]*se
 
 // chooseTypes returns the series of the one type of each service that has its processor time, or its memory in use.
 func chooseTypes(series []answers.Series, profile string, byName map[string]*serviceCost) (chosen []answers.Series) {
-	of := func(c *serviceCost) **answers.Series {
-		if profile == kind.Memory {
-			return &c.memoryOf
-		}
-		return &c.cpuOf
-	}
 	for i := range series {
 		in := &series[i]
 		c := byName[in.Service]
 		if c == nil || typeRank(in, profile) == 0 {
 			continue
 		}
-		if best := of(c); *best == nil || typeRank(in, profile) > typeRank(*best, profile) {
-			*best = in
+		if best := c.use(profile); best.of == nil || typeRank(in, profile) > typeRank(best.of, profile) {
+			best.of = in
 		}
 	}
 	for i := range series {
 		in := series[i]
 		c := byName[in.Service]
-		if c == nil || *of(c) == nil || (*of(c)).Type != in.Type || typeRank(&in, profile) == 0 {
+		if c == nil || typeRank(&in, profile) == 0 || c.use(profile).of.Type != in.Type {
 			continue
 		}
 		in.TimesPeriod = in.Type.Unit == "count"
@@ -261,16 +268,13 @@ func (s *server) writeOverview(
 		in := &list[i]
 		a.format(`{"service":%s,"profiles":%d,"from":%d,"until":%d,"cpu":`, quote(in.Service), in.Profiles, millis(in.From),
 			millis(in.Until))
-		a.cost(in.cpu, in.hasCPU)
+		a.cost(in.cpu.cost, in.cpu.isKnown)
 		a.raw(`,"memory":`)
-		a.cost(in.memory, in.hasState)
-		for _, line := range []struct {
-			name string
-			of   *answers.Series
-		}{{"cpu_line", in.cpuOf}, {"memory_line", in.memoryOf}} {
-			a.format(`,%q:`, line.name)
-			s.line(r, a, sel, line.of)
-		}
+		a.cost(in.memory.cost, in.memory.isKnown)
+		a.raw(`,"cpu_line":`)
+		s.line(r, a, sel, in.cpu.of)
+		a.raw(`,"memory_line":`)
+		s.line(r, a, sel, in.memory.of)
 		a.raw("}")
 	})
 	a.raw("}")

@@ -89,15 +89,13 @@ const parsedFactor = 16
 // readCall reads the body of a call into memory that the reservation holds. Connect would read it outside of the
 // budget.
 func readCall(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) error {
-	encoding := r.Header.Get("Content-Encoding")
-	r.Header.Del("Content-Encoding") // Connect decodes what has arrived
-	data, err := httpserver.ReadBody(w, r, httpserver.BodyOptions{Reservation: reservation, LimitBytes: maxCallBytes})
+	data, err := httpserver.ReadBody(w, r, httpserver.BodyOptions{
+		Reservation: reservation, LimitBytes: maxCallBytes, Encodings: []string{"gzip"},
+	})
 	if err == nil {
 		err = reservation.ReserveBody(r.Context(), parsedFactor*int64(len(data)))
 	}
-	if encoding != "" {
-		r.Header.Set("Content-Encoding", encoding)
-	}
+	r.Header.Del("Content-Encoding")
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	return err
 }

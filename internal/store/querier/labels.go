@@ -52,10 +52,6 @@ type naming struct {
 	memory  *size.Meter
 }
 
-func newNaming(meter *size.Meter, dots bool) *naming {
-	return &naming{dots: dots, names: map[string]string{}, memory: meter}
-}
-
 func (n *naming) plain(key string) string {
 	name, ok := n.names[key]
 	if !ok {

@@ -126,7 +126,8 @@ func (q *Querier) choose(
 	ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool,
 ) (*selection, error) {
 	meter := meterOf(ctx)
-	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end),
+	s := &selection{naming: &naming{dots: dots, names: map[string]string{}, memory: meter}, ctx: ctx,
+		from: nanos(start), until: nanos(end),
 		hashes: map[int][sha256.Size]byte{}, exemplars: map[int][]*typesv1.LabelPair{}}
 	if s.until < maxNanos {
 		s.until++
