@@ -53,11 +53,9 @@ func run(set otelcol.CollectorSettings) error {
 	}
 
 	command := otelcol.NewCommand(set)
-	help := command.HelpFunc()
-	command.SetHelpFunc(func(asked *cobra.Command, arguments []string) {
-		command.Long = about(set.BuildInfo, makeFactories)
-		help(asked, arguments)
-	})
+	command.Long = strings.TrimSpace(set.BuildInfo.Description+". "+slimNote) + "\n\n`" + set.BuildInfo.Command +
+		" components` lists what it has, with modules and versions. " +
+		"profiletool has the same translators for files, at a terminal."
 	for _, other := range command.Commands() {
 		other.PreRun = func(*cobra.Command, []string) { signals.Stop() }
 	}

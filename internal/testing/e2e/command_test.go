@@ -114,23 +114,13 @@ func listedComponents(t *testing.T) map[string][]listedComponent {
 	}
 }
 
-// TestHelp requires that --help lists the components of this project and no others.
+// TestHelp requires that --help names what this is, and where its components are listed.
 func TestHelp(t *testing.T) {
 	help, err := command(t, "--help")
 	require.NoError(t, err, help)
-	listed := listedComponents(t)
-	for kind, components := range listed {
-		var own []string
-		for _, c := range components {
-			if strings.HasPrefix(c.Module, "github.com/otelcol-profiles/") {
-				own = append(own, c.Name)
-			}
-		}
-		slices.Sort(own)
-		require.NotEmpty(t, own, kind)
-		require.Regexp(t, "(?m)^  "+kind+" +"+strings.Join(own, ", ")+"$", help)
+	for _, want := range []string{"continuous profiling.", "`otelcol-profiles components`", "--config"} {
+		require.Contains(t, help, want)
 	}
-	require.Contains(t, help, "--config")
 }
 
 func TestVersion(t *testing.T) {
