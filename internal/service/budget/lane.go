@@ -118,15 +118,13 @@ func (s *share) shrink(n int64) {
 type pool struct {
 	mu   sync.Mutex
 	free int64
-	// holders have bytes, holdersWaiting of them wait for more.
-	holders, holdersWaiting int
-	// waiting has *request: first those of holders.
-	waiting list.List
+	// holders have bytes. Of waitingHolders each waits for more, of newcomers each for its first.
+	holders                   int
+	waitingHolders, newcomers list.List // of *request
 }
 
 type request struct {
-	bytes    int64
-	isHolder bool
+	bytes int64
 	// answer is closed when the request is served, or has an error.
 	answer chan error
 }
@@ -139,7 +137,7 @@ func (p *pool) try(n, held int64) bool {
 }
 
 func (p *pool) tryLocked(n, held int64) bool {
-	if n > p.free || held == 0 && p.waiting.Len() > 0 {
+	if n > p.free || held == 0 && p.waitingHolders.Len()+p.newcomers.Len() > 0 {
 		return false
 	}
 	p.serve(n, held > 0)
@@ -160,18 +158,16 @@ func (p *pool) reserve(ctx context.Context, n, held int64) error {
 		p.mu.Unlock()
 		return nil
 	}
-	r := &request{bytes: n, isHolder: held > 0, answer: make(chan error, 1)}
-	var entry *list.Element
-	if r.isHolder {
-		if p.holdersWaiting+1 == p.holders {
+	queue := &p.newcomers
+	if held > 0 {
+		queue = &p.waitingHolders
+		if queue.Len()+1 == p.holders {
 			p.mu.Unlock()
 			return ErrBusy // the others wait for this one's bytes
 		}
-		p.holdersWaiting++
-		entry = p.pushHolder(r)
-	} else {
-		entry = p.waiting.PushBack(r)
 	}
+	r := &request{bytes: n, answer: make(chan error, 1)}
+	entry := queue.PushBack(r)
 	p.mu.Unlock()
 
 	waiting, cancel := context.WithTimeout(ctx, MaxWait)
@@ -188,28 +184,12 @@ func (p *pool) reserve(ctx context.Context, n, held int64) error {
 		return err
 	default:
 	}
-	p.remove(entry)
+	queue.Remove(entry)
 	p.next()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return ErrBusy
-}
-
-// pushHolder adds a request after those of other holders.
-func (p *pool) pushHolder(r *request) *list.Element {
-	for e := p.waiting.Front(); e != nil; e = e.Next() {
-		if !e.Value.(*request).isHolder {
-			return p.waiting.InsertBefore(r, e)
-		}
-	}
-	return p.waiting.PushBack(r)
-}
-
-func (p *pool) remove(entry *list.Element) {
-	if p.waiting.Remove(entry).(*request).isHolder {
-		p.holdersWaiting--
-	}
 }
 
 // release returns n bytes of a share that holds left of them afterwards.
@@ -226,20 +206,24 @@ func (p *pool) release(n, left int64) {
 	p.next()
 }
 
-// next serves those that wait, in their order.
+// next serves those that wait, in their order: holders first.
 func (p *pool) next() {
-	for first := p.waiting.Front(); first != nil; first = p.waiting.Front() {
-		r := first.Value.(*request)
+	for p.waitingHolders.Len()+p.newcomers.Len() > 0 {
+		queue, isHolder := &p.newcomers, p.waitingHolders.Len() > 0
+		if isHolder {
+			queue = &p.waitingHolders
+		}
+		r := queue.Front().Value.(*request)
 		var err error
 		switch {
 		case r.bytes <= p.free:
-			p.serve(r.bytes, r.isHolder)
-		case r.isHolder && p.holdersWaiting == p.holders:
+			p.serve(r.bytes, isHolder)
+		case isHolder && queue.Len() == p.holders:
 			err = ErrBusy // nobody else would ever release bytes for it
 		default:
 			return
 		}
-		p.remove(first)
+		queue.Remove(queue.Front())
 		r.answer <- err
 	}
 }
