@@ -75,8 +75,7 @@ func ContentType(r *http.Request) string {
 func AnswerOTLPFailure(w http.ResponseWriter, r *http.Request, err error) {
 	s := otlpstatus.Of(err)
 	code := otlpstatus.ToHTTP(s)
-	var fault *BodyError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*BodyError](err); ok {
 		code = fault.Status
 	}
 	SetRetryAfter(w, otlpstatus.RetryDelay(s.Err()))

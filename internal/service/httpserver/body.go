@@ -162,8 +162,7 @@ func (b *Body) fail(err error) error {
 	if !b.isRead {
 		b.reading.close()
 	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = &budget.TooLargeError{Limit: tooLarge.Limit}
 	}
 	return bodyError(err, b.reading.stopping.Err() != nil)

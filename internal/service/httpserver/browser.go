@@ -52,19 +52,9 @@ func (b *Browsers) Check(r *http.Request) error {
 
 // isCrossSite reports whether a browser sends the request for a page of another origin, also if it only reads.
 func isCrossSite(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "same-origin", "none":
-		return false
-	case "":
-		origin := r.Header.Get("Origin")
-		if origin == "" {
-			return false // no browser, or an old one whose answer the other site cannot see
-		}
-		from, err := url.Parse(origin)
-		return err != nil || from.Host != r.Host
-	default:
-		return true
-	}
+	writing := *r
+	writing.Method = http.MethodPost
+	return new(http.CrossOriginProtection).Check(&writing) != nil
 }
 
 // isLink reports whether somebody follows a link to a page.
@@ -91,11 +81,7 @@ func (b *Browsers) isKnown(r *http.Request) bool {
 
 // hostOf returns the request's host without its port.
 func hostOf(r *http.Request) string {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	return strings.ToLower(strings.TrimSuffix((&url.URL{Host: r.Host}).Hostname(), "."))
 }
 
 func matchesOrigin(origin string, allowed []string) bool {

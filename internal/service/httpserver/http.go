@@ -97,8 +97,7 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 		server.Protocols.SetUnencryptedHTTP2(true)
 	}
 	listener, err := h.Config.ToListener(ctx)
-	var address *net.AddrError
-	if errors.As(err, &address) {
+	if _, ok := errors.AsType[*net.AddrError](err); ok {
 		err = fmt.Errorf("%w: write host:port, or :port for all addresses", err)
 	}
 	if err != nil {

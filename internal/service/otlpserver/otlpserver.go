@@ -105,8 +105,7 @@ func Admit(ctx context.Context, reservation *budget.Reservation, data []byte,
 		return BadRequest(err)
 	}
 	err = reservation.Reserve(ctx, int64(memory))
-	var tooLarge *budget.TooLargeError
-	if errors.As(err, &tooLarge) {
+	if errors.Is(err, size.ErrFull) {
 		return &httpserver.BodyError{Status: http.StatusRequestEntityTooLarge, Err: err}
 	}
 	return err

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 const (
@@ -46,7 +48,7 @@ func (o *Outcome) IsRefused() bool { return o.Status >= 400 }
 // Log is a bounded list of outcomes. The zero value is empty.
 type Log struct {
 	mu  sync.Mutex
-	all map[Request]*Outcome
+	all *simplelru.LRU[Request, *Outcome]
 }
 
 // Of the process.
@@ -63,16 +65,13 @@ func (l *Log) Note(r Request, reason string, now time.Time) {
 	r.Address, r.Endpoint = text(r.Address), text(r.Endpoint)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o := l.all[r]
-	if o == nil {
-		if len(l.all) >= maxOutcomes {
-			l.dropOldest()
-		}
-		if l.all == nil {
-			l.all = map[Request]*Outcome{}
-		}
+	if l.all == nil {
+		l.all, _ = simplelru.NewLRU[Request, *Outcome](maxOutcomes, nil) // the size is valid
+	}
+	o, ok := l.all.Get(r)
+	if !ok {
 		o = &Outcome{Request: r}
-		l.all[r] = o
+		l.all.Add(r, o)
 	}
 	if now.Sub(o.Last) > Kept {
 		o.Count = 0
@@ -84,22 +83,15 @@ func (l *Log) Note(r Request, reason string, now time.Time) {
 	}
 }
 
-func (l *Log) dropOldest() {
-	var oldest *Outcome
-	for _, o := range l.all {
-		if oldest == nil || o.Last.Before(oldest.Last) {
-			oldest = o
-		}
-	}
-	delete(l.all, oldest.Request)
-}
-
 // Recent lists the outcomes of the last minutes: refused ones first, the latest before the others.
 func (l *Log) Recent(now time.Time) []Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.all == nil {
+		return nil
+	}
 	var list []Outcome
-	for _, o := range l.all {
+	for _, o := range l.all.Values() {
 		if now.Sub(o.Last) <= Kept {
 			list = append(list, *o)
 		}

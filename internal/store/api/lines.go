@@ -94,13 +94,9 @@ func common(series []answers.Series, key string) (value string) {
 func linesOf(pd pprofile.Profiles, name, file string) []lineCost {
 	c := &lineCounter{dict: pd.Dictionary(), wanted: functionsNamed(pd.Dictionary(), name, file),
 		costs: map[functionLine]*lineCost{}, seen: map[*lineCost]bool{}}
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, sample := range p.Samples().All() {
-					c.add(sample)
-				}
-			}
+	for p := range otlp.Profiles(pd) {
+		for _, sample := range p.Samples().All() {
+			c.add(sample)
 		}
 	}
 	list := make([]lineCost, 0, len(c.costs))

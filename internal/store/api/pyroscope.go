@@ -145,8 +145,7 @@ var callCodes = map[int]connect.Code{
 }
 
 func (s *server) callError(err error) *connect.Error {
-	var known *connect.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*connect.Error](err); ok {
 		return known
 	}
 	e := s.queries.Error(err)

@@ -138,10 +138,10 @@ type call struct {
 }
 
 func addTool[In any](s *server, name, description string, compute func(c *call, in *In) error) {
-	no := false
 	tool := &sdk.Tool{
 		Name: name, Description: description,
-		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: new(false),
+			OpenWorldHint: new(false)},
 	}
 	sdk.AddTool(s.sdk, tool, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 		text, err := s.run(ctx, func(c *call) error { return compute(c, &in) })
@@ -200,8 +200,7 @@ const maxErrorBytes = 1000
 func shortenErrors(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, request)
-		var wire *jsonrpc.Error
-		if errors.As(err, &wire) {
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
 			return result, &jsonrpc.Error{Code: wire.Code, Message: clean(wire.Message, maxErrorBytes), Data: wire.Data}
 		}
 		if called, ok := result.(*sdk.CallToolResult); ok && called != nil && called.IsError {

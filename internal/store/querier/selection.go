@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -83,12 +84,7 @@ func (c *cache[K, V]) get(dict *dictionary.Dictionary, key K, memory *size.Meter
 }
 
 // profileID identifies a profile: its series and its time.
-type profileID [16]byte
-
-func (id profileID) String() string {
-	s := hex.EncodeToString(id[:])
-	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
-}
+type profileID = uuid.UUID
 
 // identify returns the id of a profile: a hash of its series and its time.
 func (s *selection) identify(series int, time int64) profileID {
