@@ -29,8 +29,7 @@ func run(set otelcol.CollectorSettings) error {
 		return err
 	}
 	late := func() {
-		fmt.Fprintf(os.Stderr, "Error: the collector did not stop in time (%s=%s), waiting in: %s\n",
-			shutdown.Variable, timeout, shutdown.WaitingIn())
+		fmt.Fprintf(os.Stderr, "Error: the collector did not stop in time (%s=%s)\n", shutdown.Variable, timeout)
 		os.Exit(1)
 	}
 	signals.Forward(timeout, late)

@@ -11,14 +11,10 @@
 package shutdown
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path"
-	"runtime/pprof"
-	"strings"
 	"sync"
 	"time"
 
@@ -191,10 +187,10 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, wait-wait/5)
 	name := b.kind.name + " " + b.id.String()
 	stopped := make(chan error, 1)
-	go pprof.Do(ctx, pprof.Labels(label, name), func(ctx context.Context) {
+	go func() {
 		defer cancel()
 		stopped <- b.Component.Shutdown(ctx)
-	})
+	}()
 	select {
 	case err := <-stopped:
 		if err != nil {
@@ -212,43 +208,6 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 	b.limit.mu.Unlock()
 	b.logger.Error(
 		"component did not stop in time; continuing the shutdown without it, and what it holds in memory is lost",
-		zap.String("component", name), zap.Duration("waited", wait), zap.String("waiting_in", waitingIn(name)))
+		zap.String("component", name), zap.Duration("waited", wait))
 	return nil
-}
-
-// label marks the goroutines that stop a component.
-const label = "shutdown"
-
-// maxFrames bounds how many functions are listed.
-const maxFrames = 12
-
-// waitingIn returns the functions of the goroutine that stops a component, innermost first.
-func waitingIn(component string) string {
-	return functionsOf(fmt.Sprintf("# labels: {%q:%q}", label, component))
-}
-
-// WaitingIn returns the functions of the main goroutine, innermost first.
-func WaitingIn() string { return functionsOf("\tmain.main+") }
-
-// functionsOf lists the functions of the first goroutine whose profile contains the mark.
-func functionsOf(mark string) string {
-	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		return err.Error()
-	}
-	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
-		if !strings.Contains(stack, mark) {
-			continue
-		}
-		var functions []string
-		for line := range strings.Lines(stack) {
-			// "#	0x4a3b1c	sync.(*WaitGroup).Wait+0x4c	/usr/local/go/src/sync/waitgroup.go:118"
-			if fields := strings.Split(line, "\t"); len(fields) > 2 && len(functions) < maxFrames {
-				function, _, _ := strings.Cut(fields[2], "+0x")
-				functions = append(functions, path.Base(function))
-			}
-		}
-		return strings.Join(functions, " < ")
-	}
-	return "unknown"
 }
