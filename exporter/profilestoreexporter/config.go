@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/clickhouse"
 )
 
@@ -142,7 +143,7 @@ func (c *StorageConfig) Validate() error {
 // Validate reports everything that is wrong at once.
 func (c *ServerConfig) Validate() error {
 	var faults config.Faults
-	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
+	faults.Add(httpserver.CheckConfig(&c.HTTP))
 	faults.Require(c.MaxConcurrentQueries >= 1, "`max_concurrent_queries` must be positive, found %d",
 		c.MaxConcurrentQueries)
 	faults.Require(c.QueryTimeout > 0, "`query_timeout` must be positive, found %s", c.QueryTimeout)

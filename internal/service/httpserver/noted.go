@@ -13,10 +13,10 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
 )
 
@@ -88,26 +88,20 @@ func portOf(address string) string {
 	return port
 }
 
-// httpStatuses are the statuses of HTTP that correspond to those of gRPC.
-var httpStatuses = map[codes.Code]int{
-	codes.OK: http.StatusOK, codes.InvalidArgument: http.StatusBadRequest, codes.Unauthenticated: http.StatusUnauthorized,
-	codes.PermissionDenied: http.StatusForbidden, codes.ResourceExhausted: http.StatusTooManyRequests,
-	codes.Unavailable: http.StatusServiceUnavailable,
-}
-
 // noteCall notes what became of a call of gRPC.
 func noteCall(ctx context.Context, err error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return
 	}
-	s := status.Convert(err)
+	s, code := status.Convert(err), http.StatusOK
+	if err != nil {
+		code = otlpstatus.ToHTTP(s)
+	}
 	endpoint := "gRPC"
 	if p.LocalAddr != nil {
 		endpoint += " :" + portOf(p.LocalAddr.String())
 	}
-	senders.Note(senders.Request{
-		Address: addressOf(p.Addr.String()), Endpoint: endpoint,
-		Status: cmp.Or(httpStatuses[s.Code()], http.StatusInternalServerError),
-	}, s.Message(), time.Now())
+	senders.Note(senders.Request{Address: addressOf(p.Addr.String()), Endpoint: endpoint, Status: code}, s.Message(),
+		time.Now())
 }
