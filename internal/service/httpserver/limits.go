@@ -123,8 +123,8 @@ func (c *connections) remove(conn net.Conn) {
 	}
 }
 
-// networkOf returns the IP address of a client: of IPv6 the first 64 bits, since one client has all of the others. It is
-// the zero value for any other address.
+// networkOf returns the IP address of a client: of IPv6 the first 64 bits, since one client has all of the others. It
+// is the zero value for any other address.
 func networkOf(address string) netip.Addr {
 	client, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -245,9 +245,9 @@ func (n *node) ordered() []*node {
 	return n.children
 }
 
-// levelsOf returns the rows of a flame graph and the names that they refer to, of which the root is called total. A node has
-// its offset as the distance from the end of the one before, its total, its own value, and its name; of a comparison, it
-// has the first three of both sides.
+// levelsOf returns the rows of a flame graph and the names that they refer to, of which the root is called total. A
+// node has its offset as the distance from the end of the one before, its total, its own value, and its name; of a
+// comparison, it has the first three of both sides.
 func levelsOf(root *node, compared bool) (names []string, rows []*querierv1.Level, maxSelf int64) {
 	type placed struct {
 		*node
