@@ -30,18 +30,18 @@ import (
 // platforms are those whose dependencies are listed.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
 
+// own begins the modules that are left out.
+const own = "github.com/otelcol-profiles/otelcol-profiles"
+
 type options struct {
-	folders, tags, own, header, version string
-	texts                               bool
+	folders, tags, version string
+	texts                  bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.folders, "C", "cmd/otelcol-profiles", "folders of the main packages, with commas between them")
 	flag.StringVar(&o.tags, "tags", "", "build tags, as for the binary")
-	flag.StringVar(&o.own, "own", "github.com/otelcol-profiles/otelcol-profiles",
-		"modules that begin with this are left out")
-	flag.StringVar(&o.header, "header", "internal/build/notice/header.txt", "file with the text at the beginning")
 	flag.StringVar(&o.version, "sbom", "", "write a bill of materials instead, of this version of the program")
 	flag.BoolVar(&o.texts, "texts", false, "write the texts of the licences, too")
 	flag.Parse()
@@ -52,14 +52,10 @@ func main() {
 }
 
 func run(w io.Writer, o options) error {
-	text, err := os.ReadFile(o.header)
-	if err != nil {
-		return err
-	}
 	modules := map[string]*module{}
 	for _, folder := range strings.Split(o.folders, ",") {
 		for _, platform := range platforms {
-			if err := list(modules, folder, o.tags, o.own, platform); err != nil {
+			if err := list(modules, folder, o.tags, platform); err != nil {
 				return err
 			}
 		}
@@ -75,7 +71,7 @@ func run(w io.Writer, o options) error {
 	if o.version != "" {
 		return writeSBOM(w, filepath.Base(o.folders), o.version, sorted)
 	}
-	return write(w, string(text), sorted, o.texts)
+	return write(w, header, sorted, o.texts)
 }
 
 // module is a module with packages in the binary.
@@ -102,7 +98,7 @@ type goList struct {
 }
 
 // list adds the modules that the binary has on a platform.
-func list(modules map[string]*module, folder, tags, own, platform string) error {
+func list(modules map[string]*module, folder, tags, platform string) error {
 	goos, goarch, _ := strings.Cut(platform, "/")
 	command := exec.Command("go", "list", "-deps", "-tags="+tags, "-json=Dir,Root,Standard,EmbedFiles,Module", ".")
 	command.Dir = folder

@@ -6,12 +6,18 @@ package main
 import (
 	"bufio"
 	"cmp"
+	_ "embed"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"strings"
 )
+
+// header is the text at the beginning.
+//
+//go:embed header.txt
+var header string
 
 // shared is a text that several modules have, apart from copyright lines.
 type shared struct {
