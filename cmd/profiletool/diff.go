@@ -45,8 +45,8 @@ func newDiff(term *terminal) *cobra.Command {
   self(PATTERN)>+5pp  it grew by more than 5 points of the whole
   total(PATTERN)>30%  it is more than 30 percent
 
-Self is what was running, total what was on the stack. PATTERN is a function or a package; pkg/... or pkg/… is the package
-and what its name begins. It is an error if no function is it.
+Self is what was running, total what was on the stack. PATTERN is a function or a package; pkg/... or pkg/… is the
+package and what its name begins. It is an error if no function is it.
 
 Without --profile it is process_cpu, or else the first profile. The difference of values: top -diff_base=BASE FILE`,
 		Args: func(_ *cobra.Command, paths []string) error {

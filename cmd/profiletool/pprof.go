@@ -40,9 +40,9 @@ func newReports(term *terminal) []*cobra.Command {
 			Long: report.short + `.
 
 The flags are those of go tool pprof, with one dash: -cum, -focus=REGEXP, -nodecount=20, -sample_index=alloc_space …
-Files may have any format, that of -diff_base=BASE, too. -service=NAME, -profile=NAME and -type=NAME choose among the profiles of a file. Without
--service the profiles of all services are added up; without -profile it is process_cpu, or else the first kind in the
-file. A URL is fetched as pprof does it.`,
+Files may have any format, that of -diff_base=BASE, too. -service=NAME, -profile=NAME and -type=NAME choose among the
+profiles of a file. Without -service the profiles of all services are added up; without -profile it is process_cpu, or
+else the first kind in the file. A URL is fetched as pprof does it.`,
 			DisableFlagParsing: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
