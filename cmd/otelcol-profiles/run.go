@@ -48,6 +48,7 @@ func run(set otelcol.CollectorSettings) error {
 		factories.Connectors = limit.Connectors(factories.Connectors)
 		factories.Exporters = limit.Exporters(factories.Exporters, &storages)
 		factories.Extensions = storages.Factories(factories.Extensions)
+		factories.Telemetry = lenient(factories.Telemetry)
 		return factories, err
 	}
 

@@ -6,12 +6,15 @@
 package chaos
 
 import (
+	"net"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // TestReloads reloads the configuration of an agent repeatedly while programs send to it.
@@ -59,6 +62,26 @@ func (n *node) reloadOrEnd(t *testing.T) bool {
 		require.True(t, time.Now().Before(deadline), "the reload does not end")
 	}
 	return true
+}
+
+// TestReloadWithoutTheBackendOfMetrics reloads a configuration, and stops, while the backend of the collector's own
+// metrics refuses connections or never answers.
+func TestReloadWithoutTheBackendOfMetrics(t *testing.T) {
+	newScenario(t, alsoShort)
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	_, to := startBackend(t)
+	for _, backend := range []string{collectortest.FreeAddress(t), silent.Addr().String()} {
+		n := newNode(t, agentConfig, to.address, "--config=yaml:service::telemetry::metrics::readers: "+
+			"[{periodic: {exporter: {otlp: {protocol: http/protobuf, endpoint: 'http://"+backend+"/v1/metrics'}}}}]")
+		n.start(t)
+		n.reload(t)
+		require.Less(t, n.requireEnds(t), endTimeout/2)
+		require.NoError(t, n.ExitErr)
+		require.Contains(t, n.Log.String(), "cannot send the last of the collector's own metrics")
+	}
 }
 
 // TestReloadOfABadConfiguration makes an agent reload a configuration that is not valid while its backend is gone. The
