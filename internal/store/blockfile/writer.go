@@ -102,6 +102,7 @@ func (w *Writer) Service(name string) {
 func (w *Writer) Series(sr model.BlockSeries, labels map[string]string) {
 	w.endSeries()
 	sr.First, sr.FirstSample = int64(w.index.ProfileCount), int64(w.index.SampleCount)
+	sr.Service = w.service.Name
 	sr.Resource, sr.Attributes = numberOf(w.service, sr.Resource), numberOf(w.service, sr.Attributes)
 	w.profiles.endPage(minPageProfiles)
 	w.samples.endPage(minPageSamples)
@@ -118,7 +119,7 @@ func (w *Writer) endSeries() {
 		in.Start, in.End = s.Start, s.End
 	}
 	in.Start, in.End, in.SeriesCount = min(in.Start, s.Start), max(in.End, s.End), in.SeriesCount+1
-	w.series.add(seriesRow{w.index.Block, int32(w.seriesCount), in.Name, fieldsOf(s), labelsField{w.labels}})
+	w.series.add(seriesRow{w.index.Block, int32(w.seriesCount), fieldsOf(s), labelsField{w.labels}})
 	w.current = nil
 	w.seriesCount++
 }

@@ -73,27 +73,39 @@ var (
 type SeriesID [sha256.Size]byte
 
 // BlockSeries is what a block has of a series: profiles of one service, profile, sample type, resource and attributes.
+// Its fields with names are columns of series.parquet, which has the others in another form.
 type BlockSeries struct {
-	ID               SeriesID
-	Service, Profile string
+	ID      SeriesID `parquet:"-"`
+	Service string   `parquet:"service_name,dict"`
+	Profile string   `parquet:"profile,dict"`
 	// Type is its sample type. Period and Position, that of the type in its pprof, are those of its latest profile.
-	Type, Period SampleType
-	Position     int32
-	Values       kind.Values
+	Type     SampleType  `parquet:"-"`
+	Period   SampleType  `parquet:"-"`
+	Position int32       `parquet:"position"`
+	Values   kind.Values `parquet:"-"`
 	// Instance is a part of the hash of its resource.
-	Instance uint64
+	Instance uint64 `parquet:"-"`
 	// Resource and Attributes are those of its resource and of its profiles.
-	Resource, Attributes dictionary.AttributeSetIndex
-	// From and Until are the first start and the last end of its profiles, Start and End the time for which they count.
-	From, Until, Start, End int64
+	Resource   dictionary.AttributeSetIndex `parquet:"resource_set"`
+	Attributes dictionary.AttributeSetIndex `parquet:"attribute_set"`
+	// From and Until are the first start and the last end of its profiles, Start and End the time for which they count. No
+	// name is that of a column of profiles.parquet, with which people join them.
+	From  int64 `parquet:"from,timestamp(nanosecond)"`
+	Until int64 `parquet:"until,timestamp(nanosecond)"`
+	Start int64 `parquet:"first_start,timestamp(nanosecond)"`
+	End   int64 `parquet:"last_end,timestamp(nanosecond)"`
 	// Total is the sum of its values.
-	Total                           int64
-	Profiles, Samples, Bytes, Moved int
+	Total    int64 `parquet:"sum"`
+	Profiles int   `parquet:"profiles"`
+	Samples  int   `parquet:"sample_rows"`
+	Bytes    int   `parquet:"-"`
+	Moved    int   `parquet:"moved"`
 	// Flags is the union of those of its profiles. Timestamps reports that observations have times, which can be shown.
-	Flags      Flags
-	Timestamps bool
+	Flags      Flags `parquet:"flags"`
+	Timestamps bool  `parquet:"timestamps"`
 	// First and FirstSample are where its block has its profiles and their samples.
-	First, FirstSample int64
+	First       int64 `parquet:"first_profile"`
+	FirstSample int64 `parquet:"first_sample"`
 }
 
 // Count adds a profile to what the series knows of its profiles.
