@@ -17,8 +17,6 @@ import (
 const UnknownService = kind.UnknownService
 
 const (
-	// largeBytes is the size above which scratch memory is not kept.
-	largeBytes = 4 << 20
 	// largePart is the part of the memory above which a message is large.
 	largePart = 16
 	// totalsPart is the part of the bytes that the totals of all series may take, movedPart that of the dictionary that a
@@ -76,7 +74,7 @@ func (s *Store) add(pd pprofile.Profiles, now time.Time, cost int) Added {
 	s.adder.Keep(e)
 	s.evictTotals(s.known.TrimTotals(s.cfg.MaxBytes / totalsPart))
 	e.Measure()
-	if cost > largeBytes { // do not keep scratch memory of that size for the next message
+	if cost > head.LargeBytes { // do not keep scratch memory of that size for the next message
 		s.adder.Release(e)
 	}
 	return added

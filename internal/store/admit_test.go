@@ -223,8 +223,8 @@ func TestOldSeriesTakeNoMemory(t *testing.T) {
 		list, err := s.Series(t.Context(), model.Selection{Service: "shop"})
 		require.NoError(t, err)
 		require.Len(t, list, hours*pods)
-		require.LessOrEqual(t, s.disk.lists.Memory(), cfg.MaxBytes/listedPart)
-		require.Positive(t, s.disk.lists.Memory())
+		require.LessOrEqual(t, s.disk.files.Lists.Memory(), cfg.MaxBytes/listedPart)
+		require.Positive(t, s.disk.files.Lists.Memory())
 		require.EqualValues(t, hours*pods, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	}
 	check()
@@ -324,8 +324,10 @@ func TestANewBlockHasRoomBesideTotals(t *testing.T) {
 			b.Sample(profiletest.Value(1, fmt.Sprint("function", i, "x", k)))
 		}
 		now := noon.Add(time.Duration(i) * time.Second)
+		if i > 0 {
+			s.blocks[len(s.blocks)-1].Freeze()
+		}
 		require.NoError(t, s.Add(b.Build(), now).Err)
-		s.blocks[len(s.blocks)-1].IsFull = true
 	}
 	require.NotZero(t, s.known.TotalsBytes)
 	require.NotZero(t, s.Stats().Evicted[model.EvictedTotals])

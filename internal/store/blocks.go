@@ -5,27 +5,17 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file has the list of blocks on disk. Package blocks has their directory.
-
-// diskBlock is a block that is live, or was.
-type diskBlock struct {
-	*blocks.Block
-	// readers is how many views have it. One that isGone is deleted after the last of them.
-	readers int
-	isGone  bool
-}
 
 // loadBlocks opens the live blocks.
 func (s *Store) loadBlocks() error {
@@ -34,32 +24,21 @@ func (s *Store) loadBlocks() error {
 	if err != nil {
 		return err
 	}
-	for _, r := range found.Blocks {
-		d.blocks = append(d.blocks, d.blockOf(r))
-	}
+	d.blocks = found.Blocks
 	sortBlocks(d.blocks)
 	s.nextID = max(s.nextID, found.Next)
 	s.stats.Damaged += found.Damaged
 	return nil
 }
 
-// setLive writes the list of live blocks.
-func (d *disk) setLive(number uint64, list []*diskBlock) error {
-	readers := make([]*blockfile.Reader, len(list))
-	for i, b := range list {
-		readers[i] = b.Reader
-	}
-	return d.files.SetLive(number, readers)
-}
-
 // replace makes blocks live in place of others, which are deleted when no query reads them. of is the block in memory
 // that they have, or nil. After an error, the blocks are as they were. It is not known then which list is on disk, so
 // no file is deleted.
-func (s *Store) replace(old, made []*diskBlock, of *head.Block) error {
+func (s *Store) replace(old, made []*blocks.Block, of *head.Block) error {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
-	list := append(slices.DeleteFunc(slices.Clone(d.blocks), func(b *diskBlock) bool { return slices.Contains(old, b) }),
+	list := append(slices.DeleteFunc(slices.Clone(d.blocks), func(b *blocks.Block) bool { return slices.Contains(old, b) }),
 		made...)
 	sortBlocks(list)
 	number, isLost := uint64(0), false
@@ -67,10 +46,8 @@ func (s *Store) replace(old, made []*diskBlock, of *head.Block) error {
 		number, isLost = of.ID+1, d.files.Lost[of.ID]
 		delete(d.files.Lost, of.ID)
 	}
-	if err := d.setLive(number, list); err != nil {
-		for _, b := range made {
-			d.files.Doubt(b.Reader)
-		}
+	if err := d.files.SetLive(number, list); err != nil {
+		d.files.Doubt(made...)
 		if isLost {
 			d.files.Lost[of.ID] = true
 		}
@@ -86,7 +63,7 @@ func (s *Store) replace(old, made []*diskBlock, of *head.Block) error {
 }
 
 // exchange sets the list of blocks without old ones, which are deleted when no query reads them.
-func (s *Store) exchange(list, old []*diskBlock, then func()) {
+func (s *Store) exchange(list, old []*blocks.Block, then func()) {
 	s.adding.Lock()
 	s.mu.Lock()
 	s.disk.blocks = list
@@ -94,32 +71,26 @@ func (s *Store) exchange(list, old []*diskBlock, then func()) {
 	s.measure()
 	s.mu.Unlock()
 	for _, b := range old {
-		b.isGone = true
+		b.IsGone = true
 	}
-	old = slices.DeleteFunc(slices.Clone(old), func(b *diskBlock) bool { return b.readers > 0 })
+	old = slices.DeleteFunc(slices.Clone(old), func(b *blocks.Block) bool { return b.Readers > 0 })
 	s.adding.Unlock()
 	for _, b := range old {
-		s.disk.delete(b)
+		s.disk.files.Delete(b)
 	}
-}
-
-// delete deletes a block that is not live, and that nobody reads.
-func (d *disk) delete(b *diskBlock) {
-	b.Forget()
-	d.files.Delete(b.Reader)
 }
 
 // diskBlocks returns the blocks on disk, oldest first.
-func (s *Store) diskBlocks() []*diskBlock {
+func (s *Store) diskBlocks() []*blocks.Block {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	return slices.Clone(s.disk.blocks)
 }
 
-func (s *Store) isGone(b *diskBlock) bool {
+func (s *Store) isGone(b *blocks.Block) bool {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	return b.isGone
+	return b.IsGone
 }
 
 // nextNumber returns a number for a new block.
@@ -130,25 +101,10 @@ func (s *Store) nextNumber() uint64 {
 	return s.nextID - 1
 }
 
-// write writes a block of all profiles of the sources. It is not live yet.
-func (d *disk) write(
-	ctx context.Context, name string, sources []compaction.Source, step time.Duration,
-) (*diskBlock, error) {
-	r, err := d.files.Write(ctx, name, sources, step)
-	if err != nil {
-		return nil, err
-	}
-	return d.blockOf(r), nil
-}
-
-func sortBlocks(list []*diskBlock) {
-	slices.SortFunc(list, func(a, b *diskBlock) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Reader.Block, b.Reader.Block))
+func sortBlocks(list []*blocks.Block) {
+	slices.SortFunc(list, func(a, b *blocks.Block) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Block, b.Block))
 	})
-}
-
-func (d *disk) blockOf(r *blockfile.Reader) *diskBlock {
-	return &diskBlock{Block: blocks.New(r, d.lists)}
 }
 
 // indexPart is the part of the memory that the services of all blocks on disk may take. Beyond it, the oldest blocks
@@ -160,17 +116,16 @@ func (s *Store) drop(damaged model.Block, err error) {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
-	i := slices.IndexFunc(d.blocks, func(b *diskBlock) bool { return b.Block == damaged })
+	i := slices.IndexFunc(d.blocks, func(b *blocks.Block) bool { return model.Block(b) == damaged })
 	if i < 0 {
 		return
 	}
 	b := d.blocks[i]
 	list := slices.Delete(slices.Clone(d.blocks), i, i+1)
 	s.exchange(list, nil, func() { s.stats.Damaged++ })
-	b.Forget()
 	b.Close()
-	d.files.SetAside(b.Reader.Block, err)
-	if err := d.setLive(0, list); err != nil {
+	d.files.SetAside(b.Block, err)
+	if err := d.files.SetLive(0, list); err != nil {
 		d.Report("the list of blocks cannot be written; a start reports the one that was set aside as missing", err)
 	}
 }
@@ -178,7 +133,7 @@ func (s *Store) drop(damaged model.Block, err error) {
 // retain deletes the blocks that are too old, and the oldest ones until the rest is within MaxBytes.
 func (s *Store) retain(now time.Time) {
 	oldest := now.Add(-s.disk.Retention).UnixNano()
-	s.deleteBlocks(func(b *diskBlock) bool { return b.Until < oldest }, model.EvictedAge)
+	s.deleteBlocks(func(b *blocks.Block) bool { return b.Until < oldest }, model.EvictedAge)
 	s.deleteBeyond(0)
 }
 
@@ -189,7 +144,7 @@ func (s *Store) deleteBeyond(more int64) {
 		total += b.Bytes()
 		index += b.IndexBytes()
 	}
-	s.deleteBlocks(func(b *diskBlock) bool {
+	s.deleteBlocks(func(b *blocks.Block) bool {
 		if total <= s.disk.MaxBytes && index <= s.cfg.MaxBytes/indexPart {
 			return false
 		}
@@ -200,11 +155,11 @@ func (s *Store) deleteBeyond(more int64) {
 
 // deleteBlocks deletes blocks, the oldest first. It does so although the manifest cannot be written: there may be no
 // room for it.
-func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason model.Evicted) {
+func (s *Store) deleteBlocks(which func(*blocks.Block) bool, reason model.Evicted) {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
-	var old, list []*diskBlock
+	var old, list []*blocks.Block
 	profiles := 0
 	for _, b := range d.blocks {
 		if which(b) {
@@ -216,7 +171,7 @@ func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason model.Evicted) 
 	if len(old) == 0 {
 		return
 	}
-	if err := d.setLive(0, list); err != nil {
+	if err := d.files.SetLive(0, list); err != nil {
 		d.Report("the list of blocks cannot be written; a start reports old blocks as missing that are deleted now", err)
 	}
 	s.exchange(list, old, func() { s.stats.Evicted[reason] += profiles })

@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/wal"
 )
 
 // This file is the directory: a lock, the write-ahead log, blocks, and blocks that were found to be damaged.
@@ -66,13 +67,11 @@ const (
 type disk struct {
 	DiskConfig
 	lock fileutil.Releaser
-	log  *writeLog
+	log  wal.Log
 	// blocks are the live ones, oldest first. Who changes them, or the list on disk, has locked replacing.
-	blocks    []*diskBlock
+	blocks    []*blocks.Block
 	files     blocks.Directory
 	replacing sync.Mutex
-	// lists are those of the series of blocks that were read last.
-	lists *blocks.SeriesLists
 	// failed is why the log is not written, or nil. writeFailed is why a block could not be written the last time,
 	// joinFailed why blocks could not be made one.
 	failed, writeFailed, joinFailed error
@@ -84,7 +83,6 @@ type disk struct {
 	joinPause time.Duration
 	// freeBytes is the function of that name. Tests have less room.
 	freeBytes func(dir string) int64
-	clock     clock
 	// writing serialises writeHeads. full is sent to when a block is full, and written is signalled when one was
 	// written, or could not be.
 	writing sync.Mutex
@@ -97,9 +95,11 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes,
-		clock: clock{maxLeap: maxLeap}, lists: blocks.NewSeriesLists(s.cfg.MaxBytes / listedPart)}
-	d.files = blocks.Directory{Dir: d.Directory, ReadOnly: d.ReadOnly, Report: d.Report}
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes}
+	s.clock.maxLeap = maxLeap
+	d.log.Dir = d.path(logFolder)
+	d.files = blocks.Directory{Dir: d.Directory, ReadOnly: d.ReadOnly, Report: d.Report,
+		Lists: blocks.NewSeriesLists(s.cfg.MaxBytes / listedPart)}
 	if d.ReadOnly {
 		s.disk = d
 		if err := s.loadBlocks(); err != nil {
@@ -168,36 +168,28 @@ func (s *Store) load() error {
 	if err := s.loadBlocks(); err != nil {
 		return err
 	}
-	if err := s.replay(d.path(logFolder),
-		func(id uint64) bool { return id >= d.files.Head || d.files.Lost[id] }); err != nil {
+	if err := s.replay(func(id uint64) bool { return id >= d.files.Head || d.files.Lost[id] }); err != nil {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
-	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
+	d.blocks = slices.DeleteFunc(d.blocks, func(b *blocks.Block) bool {
 		// Some block of its head is lost, or it is not known whether all were written, since there is no manifest. The log
 		// has all of it.
-		return compaction.IsHour(b.Reader.Block) && slices.ContainsFunc(s.blocks, func(e *head.Block) bool {
-			return e.ID == compaction.NumberOf(b.Reader.Block)
+		return compaction.IsHour(b.Block) && slices.ContainsFunc(s.blocks, func(e *head.Block) bool {
+			return e.ID == compaction.NumberOf(b.Block)
 		})
 	})
 	maps.DeleteFunc(d.files.Lost, func(id uint64, _ bool) bool { // the log has not all of them
 		return !slices.ContainsFunc(s.blocks, func(e *head.Block) bool { return e.ID == id })
 	})
-	if err := d.setLive(0, d.blocks); err != nil {
+	if err := d.files.SetLive(0, d.blocks); err != nil {
 		d.Report("the list of blocks cannot be written", err)
 	}
 	s.known.Begin(s.blocks)
-	var err error
-	if d.log, err = openLog(d.Directory); err != nil {
-		s.logFailed(err)
-	}
 	for _, b := range d.blocks {
-		d.clock.start(b.Until)
+		s.clock.start(b.Until)
 	}
 	for _, e := range s.blocks {
-		d.clock.start(e.Until)
-	}
-	if n := len(s.blocks); n > 0 {
-		s.adder.Begin(s.blocks[n-1])
+		s.clock.start(e.Until)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,10 +211,7 @@ func (s *Store) Close() error {
 	defer s.adding.Unlock()
 	d.writeFailed = errors.New("the store is closed")
 	d.written.Broadcast()
-	var errs []error
-	if d.log != nil {
-		errs = append(errs, d.log.Close())
-	}
+	errs := []error{d.log.Close()}
 	for _, b := range d.blocks {
 		b.Close()
 	}
@@ -231,39 +220,6 @@ func (s *Store) Close() error {
 		d.lock = nil // whoever could not open the store closes it, too
 	}
 	return errors.Join(errs...)
-}
-
-// syncInterval is how often the log is made durable. A process that is killed loses nothing that was acknowledged; a
-// machine that loses its power, the last second.
-const syncInterval = time.Second
-
-func (s *Store) syncLog() {
-	tick := time.NewTicker(syncInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-s.disk.stopSync:
-			return
-		}
-		s.adding.Lock()
-		log := s.disk.log
-		if s.disk.failed != nil {
-			log = nil
-		}
-		s.adding.Unlock()
-		if log == nil || log.Sync() == nil {
-			continue
-		}
-		// Another segment, or another log, may have begun meanwhile: not while nothing is added.
-		s.adding.Lock()
-		if s.disk.failed == nil {
-			if err := s.disk.log.Sync(); err != nil {
-				s.logFailed(err)
-			}
-		}
-		s.adding.Unlock()
-	}
 }
 
 // writeFull writes blocks that are full until ctx ends.
@@ -275,74 +231,5 @@ func (s *Store) writeFull(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// beginLog begins a block in the log.
-func (s *Store) beginLog(e *head.Block) {
-	if s.disk != nil && s.disk.failed == nil {
-		if err := s.disk.log.begin(e, s.known.Series); err != nil {
-			s.logFailed(err)
-		}
-	}
-}
-
-// writeAhead writes what a message adds to the log.
-func (s *Store) writeAhead(e *head.Block, chunks []head.Added) error {
-	if s.disk == nil || len(chunks) == 0 {
-		return nil
-	}
-	if err := s.disk.log.add(e, chunks); err != nil {
-		s.logFailed(err)
-	}
-	return s.logError()
-}
-
-// logFailed stops writing the log until Maintain has begun another one.
-func (s *Store) logFailed(err error) {
-	s.disk.failed = err
-	s.disk.Report("the store cannot write its log; what is in memory is written as blocks before the log goes on", err)
-}
-
-// LogError returns why nothing is added, or nil.
-func (s *Store) LogError() error {
-	s.adding.Lock()
-	defer s.adding.Unlock()
-	return s.logError()
-}
-
-func (s *Store) logError() error {
-	if s.disk == nil || s.disk.failed == nil {
-		return nil
-	}
-	return fmt.Errorf("the store cannot write its log: %w", s.disk.failed)
-}
-
-// reopenLog begins the log again if it had failed, when everything in memory is on disk. What the log had until then
-// stays until its successor is durable.
-func (s *Store) reopenLog(now time.Time) {
-	s.adding.Lock()
-	defer s.adding.Unlock()
-	d := s.disk
-	if d.failed == nil || slices.ContainsFunc(s.blocks, func(e *head.Block) bool { return e.Profiles > 0 }) {
-		return
-	}
-	if d.log != nil {
-		_ = d.log.Close()
-	}
-	log, err := openLog(d.Directory)
-	if d.log = log; err == nil {
-		// The new block has what is known of the series.
-		e := s.beginBlock(now)
-		err = log.begin(e, s.known.Series)
-		if err == nil {
-			err = log.Sync()
-		}
-		if err == nil {
-			err = log.Cut(e.Segment)
-		}
-	}
-	if d.failed = err; err == nil {
-		d.Report("the store writes its log again", nil)
 	}
 }

@@ -110,9 +110,9 @@ func TestTornLog(t *testing.T) {
 		add(t, s, "a", "cpu", "nanoseconds", i, 1, profiletest.Value(1, "leaf"))
 	}
 	require.NoError(t, s.disk.lock.Release())
-	segments, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
 	require.NoError(t, err)
-	last := segments[len(segments)-1]
+	last := files[len(files)-1]
 	info, err := os.Stat(last)
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(last, info.Size()-5))

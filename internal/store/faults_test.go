@@ -449,9 +449,9 @@ func TestLogIsCut(t *testing.T) {
 	for hour := range 5 {
 		addHour(s, hour)
 		s.Maintain(noon.Truncate(24 * time.Hour).Add(time.Duration(hour+1) * time.Hour))
-		segments, err := os.ReadDir(filepath.Join(cfg.Disk.Directory, logFolder))
+		files, err := os.ReadDir(filepath.Join(cfg.Disk.Directory, logFolder))
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(segments), 2)
+		require.LessOrEqual(t, len(files), 2)
 	}
 	require.NoError(t, s.Close())
 }

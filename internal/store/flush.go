@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 )
@@ -34,12 +35,12 @@ func (s *Store) writeHeads(ctx context.Context) error {
 			return err
 		}
 		s.adding.Lock()
-		segment := e.Segment
+		first := e.ID // what is known of series is in the log of the last block
 		if len(s.blocks) > 0 {
-			segment = s.blocks[0].Segment
+			first = s.blocks[0].ID
 		}
 		if s.disk.failed == nil {
-			if err := s.disk.log.Cut(segment); err != nil {
+			if err := s.disk.log.Cut(first); err != nil {
 				s.logFailed(err)
 			}
 		}
@@ -84,7 +85,7 @@ func (s *Store) waiting() (bytes int) {
 }
 
 // writeHead writes a block that does not grow: that of its hour, and one for each other hour that is further away.
-func (s *Store) writeHead(ctx context.Context, e *head.Block) (written []*diskBlock, err error) {
+func (s *Store) writeHead(ctx context.Context, e *head.Block) (written []*blocks.Block, err error) {
 	hours := map[int64]bool{}
 	for i := range e.Series {
 		for k := range e.Series[i].Chunks {
@@ -92,7 +93,7 @@ func (s *Store) writeHead(ctx context.Context, e *head.Block) (written []*diskBl
 		}
 	}
 	for hour := range hours {
-		b, err := s.disk.write(ctx, compaction.Name(compaction.HourOf(hour), e.ID),
+		b, err := s.disk.files.Write(ctx, compaction.Name(compaction.HourOf(hour), e.ID),
 			[]compaction.Source{&head.Source{Block: e, Hour: hour}}, 0)
 		if err != nil {
 			return nil, err

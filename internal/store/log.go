@@ -4,87 +4,156 @@
 package store
 
 import (
+	"errors"
 	"fmt"
-	"path/filepath"
+	"io/fs"
+	"slices"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/wal"
 )
 
-// This file is the write-ahead log: what was added to blocks that are not on disk yet. Each block begins in a segment
-// of its own, which is deleted when the block is on disk.
+// This file is the write-ahead log: what was added to blocks that are not on disk yet. Each block has a file of its
+// own, which is deleted when the block is on disk and the next one has begun.
 
 const logFolder = "wal"
 
-// writeLog writes the log. Its methods are called one at a time.
-type writeLog struct {
-	*wal.Log
-	buffer []byte
-}
-
-// openLog begins a segment after those that are there.
-func openLog(dir string) (*writeLog, error) {
-	log, err := wal.Open(filepath.Join(dir, logFolder))
-	if err != nil {
-		return nil, err
-	}
-	return &writeLog{Log: log}, nil
-}
-
-// begin begins a block in a segment of its own, with what is known of the series before.
-func (w *writeLog) begin(e *head.Block, series map[model.SeriesID]*head.Use) error {
-	segment, err := w.Begin()
+// replay reads the log into blocks, of which wants tells which are not on disk. These do not grow: what is added
+// begins another one.
+func (s *Store) replay(wants func(id uint64) bool) error {
+	log := &s.disk.log
+	files, err := log.Files()
 	if err != nil {
 		return err
 	}
-	e.Segment = segment
-	return w.write(e.AppendBegin(w.buffer[:0], series))
-}
-
-func (w *writeLog) add(e *head.Block, added []head.Added) error {
-	return w.write(e.AppendAdded(w.buffer[:0], added))
-}
-
-func (w *writeLog) write(b []byte) error {
-	w.buffer = b
-	if len(b) > largeBytes {
-		w.buffer = nil
-	}
-	return w.Append(b)
-}
-
-// replay reads the log in a directory into blocks, of which wants tells which are not on disk. Wrong bytes cost what
-// follows them up to the next block.
-func (s *Store) replay(dir string, wants func(id uint64) bool) error {
-	r := head.Replay{Known: s.known}
-	err := wal.Replay(dir, func(segment int, record []byte) error {
-		e, err := r.Record(record)
-		if e == nil {
+	before := uint64(0)
+	for _, id := range files {
+		s.nextID = max(s.nextID, id+1)
+		r := head.Replay{Known: s.known}
+		fault, err := log.Read(id, r.Record)
+		if err != nil {
 			return err
 		}
-		e.Segment, s.nextID = segment, max(s.nextID, e.ID+1)
-		if err == nil && wants(e.ID) {
+		if fault != nil {
+			s.found(fault)
+		}
+		if e := r.Block; e != nil && wants(id) {
+			if d := &s.disk.files; d.HasList && e.After > d.Head && e.After != before {
+				s.found(&wal.Fault{Path: log.Path(e.After - 1), Err: fs.ErrNotExist})
+			}
+			e.ID = id
+			e.Freeze()
 			s.blocks = append(s.blocks, e)
 		}
-		return err
-	}, func(fault *wal.Fault) { r.IsBroken = s.found(fault) })
-	if r.IsBroken && r.Last != nil {
-		r.Last.Freeze() // the log could not be read beyond this place, if more of the block followed
+		before = id + 1
 	}
-	return err
+	return nil
 }
 
-// found reports a segment that could not be read to its end, and returns whether something is missing.
-func (s *Store) found(fault *wal.Fault) bool {
-	if fault.IsTorn {
+// found reports a file of the log that could not be read to its end.
+func (s *Store) found(fault *wal.Fault) {
+	if errors.Is(fault.Err, wal.ErrTorn) {
 		s.stats.Torn++
 		s.disk.Report(
 			"the end of the write-ahead log is torn and was cut: the process had been ended, or the disk was full, while it wrote", nil)
-		return fault.Err != nil
+		return
 	}
 	s.stats.Damaged++
 	s.disk.Report("the write-ahead log is damaged; what follows in the block is lost: "+fault.Path,
 		fmt.Errorf("at byte %d: %w", fault.At, fault.Err))
-	return true
+}
+
+// beginLog begins a block in the log, with what is known of the series before.
+func (s *Store) beginLog(e *head.Block) error {
+	if err := s.disk.log.Begin(e.ID); err != nil {
+		return err
+	}
+	return s.appendLog(e.RecordBegin(s.known.Series))
+}
+
+func (s *Store) appendLog(record []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.disk.log.Append(record)
+}
+
+// writeAhead writes what a message adds to the log.
+func (s *Store) writeAhead(e *head.Block, added []head.Added) error {
+	if s.disk == nil || len(added) == 0 {
+		return nil
+	}
+	if err := s.appendLog(e.RecordAdded(added)); err != nil {
+		s.logFailed(err)
+	}
+	return s.logError()
+}
+
+// syncInterval is how often the log is made durable. A process that is killed loses nothing that was acknowledged; a
+// machine that loses its power, the last second.
+const syncInterval = time.Second
+
+func (s *Store) syncLog() {
+	tick := time.NewTicker(syncInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.disk.stopSync:
+			return
+		}
+		if s.LogError() != nil {
+			continue
+		}
+		if err := s.disk.log.Sync(); err != nil {
+			s.adding.Lock()
+			s.logFailed(err)
+			s.adding.Unlock()
+		}
+	}
+}
+
+// logFailed stops writing the log until Maintain has begun another file.
+func (s *Store) logFailed(err error) {
+	if s.disk.failed == nil {
+		s.disk.failed = err
+		s.disk.Report("the store cannot write its log; what is in memory is written as blocks before the log goes on", err)
+	}
+}
+
+// LogError returns why nothing is added, or nil.
+func (s *Store) LogError() error {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	return s.logError()
+}
+
+func (s *Store) logError() error {
+	if s.disk == nil || s.disk.failed == nil {
+		return nil
+	}
+	return fmt.Errorf("the store cannot write its log: %w", s.disk.failed)
+}
+
+// reopenLog begins the log again if it had failed, when everything in memory is on disk. What the log had until then
+// stays until its successor is durable.
+func (s *Store) reopenLog(now time.Time) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	d := s.disk
+	if d.failed == nil || slices.ContainsFunc(s.blocks, func(e *head.Block) bool { return e.Profiles > 0 }) {
+		return
+	}
+	e := s.beginBlock(now)
+	err := s.beginLog(e)
+	if err == nil {
+		err = d.log.Sync()
+	}
+	if err == nil {
+		err = d.log.Cut(e.ID)
+	}
+	if d.failed = err; err == nil {
+		d.Report("the store writes its log again", nil)
+	}
 }

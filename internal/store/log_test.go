@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A byte of the log that the disk returns wrong, or a segment that is missing, costs what is behind it in its block,
-// not the blocks that begin in later segments. The log goes on.
+// A byte of the log that the disk returns wrong, or a file that is missing, costs what is behind it in its block,
+// not the blocks that begin in later files. The log goes on.
 func TestDamagedLog(t *testing.T) {
 	for _, fault := range []string{"none", "damaged", "missing"} {
 		t.Run(fault, func(t *testing.T) {
@@ -40,17 +40,16 @@ func TestDamagedLog(t *testing.T) {
 			}
 			require.Len(t, s.blocks, 3)
 			require.NoError(t, s.disk.lock.Release()) // killed
-			segments, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
+			files, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
 			require.NoError(t, err)
-			t.Log(len(segments), "segments")
 			switch fault {
 			case "missing":
-				require.NoError(t, os.Remove(segments[1]))
+				require.NoError(t, os.Remove(files[1]))
 			case "damaged":
-				b, err := os.ReadFile(segments[1])
+				b, err := os.ReadFile(files[1])
 				require.NoError(t, err)
 				b[len(b)/20] ^= 1
-				require.NoError(t, os.WriteFile(segments[1], b, 0o600))
+				require.NoError(t, os.WriteFile(files[1], b, 0o600))
 			}
 			cfg := diskConfig(t, dir)
 			var reports []string
@@ -59,7 +58,7 @@ func TestDamagedLog(t *testing.T) {
 			got := sum(t, again,
 				model.Selection{Service: "shop", Profile: "process_cpu", From: noon.Add(100 * time.Minute).UnixNano()})
 			assert.Equal(t, fault != "none", len(reports) > 0, reports)
-			assert.EqualValues(t, 5, got, "the third block, which begins in a segment of its own")
+			assert.EqualValues(t, 5, got, "the third block, which has a file of its own")
 			push(again, noon.Add(3*time.Hour))
 			require.NoError(t, again.Close())
 		})
@@ -75,8 +74,7 @@ func TestCloseAfterAFailedOpen(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// The log is synced every second, also while a day becomes one block. A log that cannot be synced shows whether it was
-// tried.
+// The log is synced every second, also while a day becomes one block.
 func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 	for _, compacting := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacting: ", compacting), func(t *testing.T) {
@@ -92,15 +90,15 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 			}
 			push(noon.Add(time.Hour)) // the next hour begins: its block is to be written
 			push(noon.Add(time.Hour + time.Second))
-			time.Sleep(100 * time.Millisecond)
-			s.adding.Lock()
-			require.NoError(t, s.disk.log.WL.Close())
-			s.adding.Unlock()
-			assert.Eventually(t, func() bool {
-				s.adding.Lock()
-				defer s.adding.Unlock()
-				return s.disk.failed != nil
-			}, 20*time.Second, 10*time.Millisecond, "the log was not synced")
+			blockfile.SetFault(func(op, path string) error {
+				if op == "sync" && filepath.Base(path) == logFolder {
+					return syscall.EIO
+				}
+				return nil
+			})
+			t.Cleanup(func() { blockfile.SetFault(nil) })
+			assert.Eventually(t, func() bool { return s.LogError() != nil }, 20*time.Second, 10*time.Millisecond,
+				"the log was not synced")
 			if compacting {
 				s.disk.writing.Unlock()
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 )
 
@@ -43,7 +44,7 @@ func (s *Store) MaintainContext(ctx context.Context, now time.Time) {
 	}
 	s.reportWrites(err)
 	s.reopenLog(now)
-	trusted := s.disk.clock.trusted(now)
+	trusted := s.clock.trusted(now)
 	if err == nil {
 		s.reportJoins(s.compact(ctx, now, trusted), now)
 		if s.disk.joinFailed == nil && ctx.Err() == nil {
@@ -113,16 +114,16 @@ func (s *Store) compact(ctx context.Context, now, trusted time.Time) error {
 		return errPause
 	}
 	var list []compaction.Block
-	byName := map[string]*diskBlock{}
+	byName := map[string]*blocks.Block{}
 	for _, b := range s.diskBlocks() {
-		list = append(list, compaction.Block{Name: b.Reader.Block, Bytes: b.Bytes(), Step: time.Duration(b.Step)})
-		byName[b.Reader.Block] = b
+		list = append(list, compaction.Block{Name: b.Block, Bytes: b.Bytes(), Step: time.Duration(b.Step)})
+		byName[b.Block] = b
 	}
 	rules := compaction.Rules{CoarserAfter: d.Downsampling.After, Step: d.Downsampling.Step, Trusted: trusted,
 		MaxBytes: d.MaxBytes / joinedPart}
 	var errs []error
 	for _, job := range compaction.Plan(list, now, rules) {
-		var sources []*diskBlock
+		var sources []*blocks.Block
 		for _, b := range job.Blocks {
 			sources = append(sources, byName[b.Name])
 		}
@@ -132,7 +133,7 @@ func (s *Store) compact(ctx context.Context, now, trusted time.Time) error {
 }
 
 // join does a job of compaction, for which the oldest blocks are deleted if there is no room within MaxBytes.
-func (s *Store) join(ctx context.Context, job *compaction.Job, list []*diskBlock) error {
+func (s *Store) join(ctx context.Context, job *compaction.Job, list []*blocks.Block) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -149,20 +150,20 @@ func (s *Store) join(ctx context.Context, job *compaction.Job, list []*diskBlock
 		}
 		sources = append(sources, compaction.FromDisk(b.Reader))
 	}
-	made, err := s.disk.write(ctx, compaction.Name(job.Time, s.nextNumber()), sources, job.Step)
+	made, err := s.disk.files.Write(ctx, compaction.Name(job.Time, s.nextNumber()), sources, job.Step)
 	if err != nil {
 		var damaged *compaction.BlockError
 		if errors.As(err, &damaged) && errors.Is(err, blockfile.ErrDamaged) {
 			for _, b := range list {
-				if b.Reader.Block == damaged.Block {
-					s.drop(b.Block, err)
+				if b.Block == damaged.Block {
+					s.drop(b, err)
 				}
 			}
 			return nil
 		}
 		return err
 	}
-	return s.replace(list, []*diskBlock{made}, nil)
+	return s.replace(list, []*blocks.Block{made}, nil)
 }
 
 var errNoRoom = errors.New("the disk has too little room")

@@ -64,6 +64,32 @@ func TestStartWithoutTheListOfBlocks(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// A kill while a block is deleted leaves a part of it. Without the list, that is not taken for a damaged block.
+func TestHalfDeletedBlockWithoutTheList(t *testing.T) {
+	cfg, reports := threeHours(t)
+	s := open(t, cfg)
+	killed := ""
+	blockfile.SetFault(func(op, path string) error {
+		if op != "remove" || killed != "" || os.Remove(filepath.Join(path, blockfile.IndexFile)) != nil {
+			return nil
+		}
+		killed = memoryDir(t)
+		return os.CopyFS(killed, os.DirFS(cfg.Disk.Directory))
+	})
+	s.Maintain(noon.Truncate(24 * time.Hour).Add(26 * time.Hour)) // they become one
+	blockfile.SetFault(nil)
+	require.Len(t, s.Blocks(), 1)
+	require.NoError(t, s.Close())
+	*reports = nil
+	cfg.Disk.Directory = killed
+	require.NoError(t, os.Remove(filepath.Join(killed, blocks.ManifestFile)))
+	s = open(t, cfg)
+	require.Len(t, *reports, 1)
+	require.Contains(t, (*reports)[0], "the list of blocks cannot be read")
+	require.Len(t, s.Blocks(), 2, "an hour that is not deleted yet, and all of them as one; the log has the last")
+	require.NoError(t, s.Close())
+}
+
 // A list that a later version wrote is not understood: the store does not start, and leaves everything as it is.
 func TestListOfBlocksOfAnotherVersion(t *testing.T) {
 	cfg, _ := threeHours(t)
@@ -92,7 +118,7 @@ func TestTheListOfBlocksIsTrue(t *testing.T) {
 	list, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
 	require.NoError(t, err)
 	s = open(t, reader)
-	s.drop(s.disk.blocks[0].Block, blockfile.ErrDamaged)
+	s.drop(s.disk.blocks[0], blockfile.ErrDamaged)
 	require.Len(t, s.Blocks(), 2)
 	require.NoError(t, s.Close())
 	again, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))

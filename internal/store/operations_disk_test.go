@@ -71,7 +71,7 @@ func (d *faultyDisk) use(op, path string) error {
 
 func inode(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 
-// synced notes what is durable now. With the log, which is a folder, its segments are synced.
+// synced notes what is durable now. With the log, which is a folder, its files are synced.
 func (d *faultyDisk) synced(path string) {
 	info, err := os.Stat(path)
 	if err != nil {

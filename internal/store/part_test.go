@@ -144,10 +144,10 @@ func TestBlocksConform(t *testing.T) {
 	s.Maintain(noon.Add(time.Hour))
 	onDisk, _ := DescribedStore(t, s)
 	require.Equal(t, inMemory, onDisk)
-	again, err := s.disk.write(t.Context(), "again", []compaction.Source{compaction.FromDisk(s.Blocks()[0])}, 0)
+	again, err := s.disk.files.Write(t.Context(), "again", []compaction.Source{compaction.FromDisk(s.Blocks()[0])}, 0)
 	require.NoError(t, err)
 	defer again.Close()
-	require.Equal(t, inMemory, Described(t, again.Block, false))
+	require.Equal(t, inMemory, Described(t, again, false))
 	source := answers.NewEngineSource(engine, time.Hour, s.cfg.Resolution, func() time.Time {
 		return noon.Add(time.Minute)
 	})

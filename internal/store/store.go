@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -60,8 +61,8 @@ type Store struct {
 	blocks []*head.Block
 	stats  model.Stats
 
-	// disk is nil if profiles are kept in memory alone; clock is the one by which these become too old then. nextID is the
-	// number of the next block.
+	// disk is nil if profiles are kept in memory alone. clock is the one by which profiles become too old, nextID the number
+	// of the next block.
 	disk   *disk
 	clock  clock
 	nextID uint64
@@ -144,9 +145,16 @@ func (s *Store) beginBlock(now time.Time) *head.Block {
 	e := head.New(now)
 	e.ID = s.nextID
 	s.nextID++
+	if n := len(s.blocks); n > 0 {
+		e.After = s.blocks[n-1].ID + 1
+	}
 	s.evictTotals(s.known.BeginBlock(e.Dict, s.cfg.MaxBytes/movedPart))
 	s.adder.Begin(e)
-	s.beginLog(e)
+	if s.disk != nil && s.disk.failed == nil {
+		if err := s.beginLog(e); err != nil {
+			s.logFailed(err)
+		}
+	}
 	s.mu.Lock()
 	s.blocks = append(s.blocks, e)
 	s.mu.Unlock()
@@ -156,7 +164,7 @@ func (s *Store) beginBlock(now time.Time) *head.Block {
 // isFull reports whether the last block must not grow.
 func (s *Store) isFull(last *head.Block, now time.Time) bool {
 	switch {
-	case last.ByKey == nil || last.IsFull:
+	case last.ByKey == nil:
 		return true
 	case s.disk != nil:
 		return last.Bytes >= s.cfg.MaxBytes/diskBlocks || !now.Truncate(time.Hour).Equal(last.Begun.Truncate(time.Hour))
@@ -174,11 +182,17 @@ func (s *Store) Window() time.Duration {
 }
 
 // evict drops the blocks that are too old by a clock that is trusted, and the oldest ones until the store is within its
-// bytes.
+// bytes. With a disk, what is not written yet stays: see room.
 func (s *Store) evict(now time.Time) {
-	before := s.Stats().Evicted[model.EvictedBytes]
-	s.dropBlocks(s.clock.trusted(now))
-	if s.Stats().Evicted[model.EvictedBytes] > before {
+	s.mu.Lock()
+	s.measure()
+	before := s.stats.Evicted[model.EvictedBytes]
+	if s.disk == nil {
+		s.dropBlocks(s.clock.trusted(now))
+	}
+	isFull := s.stats.Evicted[model.EvictedBytes] > before
+	s.mu.Unlock()
+	if isFull {
 		// Collect the memory before going on. Otherwise the heap would grow beyond MaxBytes while profiles arrive
 		// faster than the garbage collector runs. This happens once for each eighth of the bytes.
 		runtime.GC()
@@ -186,16 +200,13 @@ func (s *Store) evict(now time.Time) {
 }
 
 func (s *Store) dropBlocks(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.measure()
 	oldest := now.Add(-s.cfg.Window).UnixNano()
 	for len(s.blocks) > 0 {
 		first := s.blocks[0]
 		reason := model.EvictedBytes
-		if s.disk == nil && first.Until < oldest && now.Sub(first.Begun) >= s.cfg.Window/blockCount {
+		if first.Until < oldest && now.Sub(first.Begun) >= s.cfg.Window/blockCount {
 			reason = model.EvictedAge
-		} else if s.stats.Bytes <= s.cfg.MaxBytes || s.disk != nil { // what is not on disk yet stays: see room
+		} else if s.stats.Bytes <= s.cfg.MaxBytes {
 			break
 		}
 		// The importer may be bound to this block: the next Add makes a new one.
@@ -225,7 +236,7 @@ func (s *Store) measure() {
 	if s.disk.failed != nil || s.disk.writeFailed != nil {
 		s.stats.DiskFailing = 1
 	}
-	s.stats.Bytes += s.disk.lists.Memory()
+	s.stats.Bytes += s.disk.files.Lists.Memory()
 	for _, b := range s.disk.blocks {
 		s.stats.Bytes += b.IndexBytes()
 		s.stats.Profiles += b.ProfileCount
@@ -246,8 +257,8 @@ func (s *Store) View(memory *model.Memory, services ...string) *answers.View {
 	if s.disk != nil {
 		list := slices.Clone(s.disk.blocks)
 		for _, d := range list {
-			d.readers++
-			v.Blocks = append(v.Blocks, d.Block)
+			d.Readers++
+			v.Blocks = append(v.Blocks, d)
 		}
 		v.Release = func() { s.releaseBlocks(list) }
 		v.OnDisk = len(list)
@@ -259,16 +270,16 @@ func (s *Store) View(memory *model.Memory, services ...string) *answers.View {
 }
 
 // releaseBlocks ends the reading of blocks.
-func (s *Store) releaseBlocks(list []*diskBlock) {
+func (s *Store) releaseBlocks(list []*blocks.Block) {
 	s.adding.Lock()
-	var gone []*diskBlock
+	var gone []*blocks.Block
 	for _, d := range list {
-		if d.readers--; d.readers == 0 && d.isGone {
+		if d.Readers--; d.Readers == 0 && d.IsGone {
 			gone = append(gone, d)
 		}
 	}
 	s.adding.Unlock()
 	for _, d := range gone {
-		s.disk.delete(d)
+		s.disk.files.Delete(d)
 	}
 }

@@ -67,6 +67,14 @@ func Rename(from, to string) error {
 	return SyncDir(filepath.Dir(to))
 }
 
+// RemoveAll deletes what is below a path.
+func RemoveAll(path string) error {
+	if err := Fault("remove", path); err != nil {
+		return err
+	}
+	return os.RemoveAll(path)
+}
+
 // maxSealedBytes bounds an index or a manifest.
 const maxSealedBytes = 256 << 20
 

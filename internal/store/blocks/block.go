@@ -19,10 +19,13 @@ type Block struct {
 	lists    *SeriesLists
 	// start and end are the time in which its profiles may count.
 	start, end int64
+	// Readers is how many views have it. One that IsGone is deleted after the last of them. The store guards both.
+	Readers int
+	IsGone  bool
 }
 
-// New returns the block that a reader reads, whose lists of series are in a cache.
-func New(r *blockfile.Reader, lists *SeriesLists) *Block {
+// newBlock returns the block that a reader reads, whose lists of series are in a cache.
+func newBlock(r *blockfile.Reader, lists *SeriesLists) *Block {
 	b := &Block{Reader: r, services: map[string]*blockfile.Service{}, lists: lists, start: r.From, end: r.Until}
 	for i := range r.Services {
 		of := &r.Services[i]
@@ -33,8 +36,11 @@ func New(r *blockfile.Reader, lists *SeriesLists) *Block {
 	return b
 }
 
-// Forget drops its lists of series.
-func (b *Block) Forget() { b.lists.forget(b) }
+// Close closes its files, and drops its lists of series. It may be read again.
+func (b *Block) Close() {
+	b.lists.forget(b)
+	b.Reader.Close()
+}
 
 const indexBlockBytes, indexServiceBytes = 4 << 10, 256
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -47,13 +48,17 @@ type Directory struct {
 	// ReadOnly leaves the directory as it is.
 	ReadOnly bool
 	Report   func(message string, err error)
+	// Lists are those of the series of blocks that were read last.
+	Lists *SeriesLists
 	// Head and Lost are those of the manifest.
 	Head uint64
 	Lost map[uint64]bool
+	// HasList reports that Load could read the manifest.
+	HasList bool
 	// others are live blocks that this program cannot read.
 	others []string
 	// unsure are blocks that a list has which may be on disk: they are deleted when another one is.
-	unsure []*blockfile.Reader
+	unsure []*Block
 }
 
 // Path returns the path of a block.
@@ -61,7 +66,7 @@ func (d *Directory) Path(name string) string { return filepath.Join(d.Dir, Folde
 
 // Loaded is what Load found.
 type Loaded struct {
-	Blocks []*blockfile.Reader
+	Blocks []*Block
 	// Damaged is how many blocks were set aside, and Next the first number that no block has.
 	Damaged int
 	Next    uint64
@@ -91,7 +96,7 @@ func (d *Directory) Load() (found Loaded, err error) {
 		r, err := blockfile.Open(d.Path(name))
 		switch {
 		case err == nil:
-			found.Blocks = append(found.Blocks, r)
+			found.Blocks = append(found.Blocks, newBlock(r, d.Lists))
 		case errors.Is(err, blockfile.ErrVersion):
 			d.others = append(d.others, name)
 			d.Report("a block was written by another version of this program, which can read it; it is left out", err)
@@ -127,7 +132,7 @@ func (d *Directory) read(entries []os.DirEntry) (isLive map[string]bool, err err
 	case err == nil && m.Version != Version:
 		return nil, fmt.Errorf("%s has version %d, but this program reads version %d", path, m.Version, Version)
 	case err == nil:
-		d.Head = m.Head
+		d.Head, d.HasList = m.Head, true
 		for _, head := range m.Lost {
 			d.Lost[head] = true
 		}
@@ -151,7 +156,7 @@ func (d *Directory) read(entries []os.DirEntry) (isLive map[string]bool, err err
 
 // SetLive makes blocks the live ones, beside those that this program cannot read. After an error it is not known which
 // list is on disk.
-func (d *Directory) SetLive(head uint64, blocks []*blockfile.Reader) error {
+func (d *Directory) SetLive(head uint64, blocks []*Block) error {
 	if d.ReadOnly {
 		return nil
 	}
@@ -174,11 +179,11 @@ func (d *Directory) SetLive(head uint64, blocks []*blockfile.Reader) error {
 }
 
 // Doubt notes blocks that SetLive failed to make live.
-func (d *Directory) Doubt(blocks ...*blockfile.Reader) { d.unsure = append(d.unsure, blocks...) }
+func (d *Directory) Doubt(blocks ...*Block) { d.unsure = append(d.unsure, blocks...) }
 
 // Write writes a block of all profiles of the sources, and opens it. It is not live yet.
 func (d *Directory) Write(ctx context.Context, name string, sources []compaction.Source,
-	step time.Duration) (r *blockfile.Reader, err error) {
+	step time.Duration) (*Block, error) {
 	if err := d.remove(name); err != nil { // of an attempt that failed
 		return nil, err
 	}
@@ -186,27 +191,35 @@ func (d *Directory) Write(ctx context.Context, name string, sources []compaction
 	if err := compaction.Merge(ctx, to+Unfinished, name, sources, step); err != nil {
 		return nil, err
 	}
-	if err = blockfile.Rename(to+Unfinished, to); err == nil {
-		r, err = blockfile.Open(to)
+	err := blockfile.Rename(to+Unfinished, to)
+	if err == nil {
+		var r *blockfile.Reader
+		if r, err = blockfile.Open(to); err == nil {
+			return newBlock(r, d.Lists), nil
+		}
 	}
-	if err != nil {
-		_, _ = os.RemoveAll(to+Unfinished), d.remove(name)
-	}
-	return r, err
+	_ = d.remove(name)
+	return nil, err
 }
 
 // Delete deletes a block that is not live, and that nobody reads.
-func (d *Directory) Delete(b *blockfile.Reader) {
+func (d *Directory) Delete(b *Block) {
 	b.Close()
 	_ = d.remove(b.Block)
 }
 
-// remove deletes a block that is not live, if there is one. A part of it that stays is rubbish for Load.
+// remove deletes a block that is not live, if there is one. A part of it that stays has the name of rubbish, which Load
+// deletes even if no list can be read.
 func (d *Directory) remove(name string) error {
-	if err := blockfile.Fault("remove", d.Path(name)); err != nil {
+	path := d.Path(strings.TrimSuffix(name, Unfinished))
+	rubbish := path + Unfinished
+	if err := blockfile.RemoveAll(rubbish); err != nil {
 		return err
 	}
-	return os.RemoveAll(d.Path(name))
+	if err := os.Rename(path, rubbish); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return blockfile.RemoveAll(rubbish)
 }
 
 // SetAside moves a block out of the way that cannot be read.

@@ -20,6 +20,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
+// LargeBytes is the size above which scratch memory is not kept.
+const LargeBytes = 4 << 20
+
 // scopeAttributes are those that describe the sample types of a pprof, so that it can be restored.
 var scopeAttributes = []string{kind.AttributeSampleTypeOrder, kind.AttributeDefaultSampleType}
 

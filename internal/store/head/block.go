@@ -5,7 +5,6 @@ package head
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -20,11 +19,10 @@ import (
 
 // Block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
 type Block struct {
-	// ID numbers the blocks of a directory, Segment is the first file of the log that has a part of it, and logged what
-	// the log has.
-	ID      uint64
-	Segment int
-	logged  logged
+	// ID numbers the blocks of a directory, and the files of the log. After is 1 + that of the block in memory before it,
+	// or 0 if there was none.
+	ID, After uint64
+	recorder  recorder
 
 	Dict *dictionary.Dictionary
 	// Series are in the order of their arrival; ByKey has their positions.
@@ -37,8 +35,6 @@ type Block struct {
 	bySet map[dictionary.AttributeSetIndex]OwnAttributes
 
 	Begun time.Time
-	// IsFull marks a block that must not grow.
-	IsFull bool
 	// Until is the latest end of a profile, in Unix nanoseconds.
 	Until             int64
 	Profiles, Samples int
@@ -65,9 +61,6 @@ type OwnAttributes struct {
 	Set  dictionary.AttributeSetIndex
 	Hash [sha256.Size]byte
 }
-
-// InstanceOf returns the part of the hash of a resource that identifies an instance.
-func InstanceOf(resource [sha256.Size]byte) uint64 { return binary.BigEndian.Uint64(resource[:]) }
 
 // SeriesAttributes returns those of the attributes of a profile.
 func (e *Block) SeriesAttributes(all dictionary.AttributeSetIndex) OwnAttributes {
@@ -126,15 +119,15 @@ func New(now time.Time) *Block {
 // Freeze releases the memory that only adding needs.
 func (e *Block) Freeze() {
 	e.Dict.Freeze()
-	e.ByKey, e.byMeta, e.bySet = nil, nil, nil
+	e.ByKey, e.byMeta, e.bySet, e.recorder = nil, nil, nil, recorder{}
 	e.Measure()
 }
 
 // Clone returns a copy of a block that does not grow, with the same dictionary and profiles.
 func (e *Block) Clone() *Block {
 	return &Block{
-		ID: e.ID, Segment: e.Segment, logged: e.logged, Dict: e.Dict, Series: e.Series, Metas: e.Metas, Begun: e.Begun,
-		Until: e.Until, Profiles: e.Profiles, Samples: e.Samples, chunkBytes: e.chunkBytes, Bytes: e.Bytes,
+		ID: e.ID, Dict: e.Dict, Series: e.Series, Metas: e.Metas, Begun: e.Begun, Until: e.Until,
+		Profiles: e.Profiles, Samples: e.Samples, chunkBytes: e.chunkBytes, Bytes: e.Bytes,
 	}
 }
 

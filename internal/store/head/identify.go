@@ -39,7 +39,7 @@ func (a *message) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex)
 	id := a.seriesID(attributes.Hash, name, typ, unit)
 	use := a.known.Series[id]
 	if use == nil {
-		use = &Use{Resource: a.resourceHash, Attributes: attributes.Hash}
+		use = &Use{}
 		a.known.Series[id] = use
 	}
 	use.Blocks, use.Last = use.Blocks+1, a.now
@@ -50,7 +50,8 @@ func (a *message) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex)
 	i := e.AddSeries(model.BlockSeries{
 		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.Profile),
 		Type:     model.SampleType{Type: strs.At(key.Type), Unit: strs.At(key.Unit)},
-		Resource: a.resourceSet, Attributes: attributes.Set, Instance: InstanceOf(a.resourceHash),
+		Resource: a.resourceSet, Attributes: attributes.Set,
+		Instance: binary.BigEndian.Uint64(a.resourceHash[:]),
 	}, use)
 	e.ByKey[key] = i
 	return i

@@ -28,7 +28,7 @@ type TotalRow struct {
 	model.RowKey
 	Value int64
 	// isOld means that the row is from the profile before.
-	isOld bool `parquet:"-"`
+	isOld bool
 }
 
 func compareTotals(a, b TotalRow) int { return a.Compare(b.RowKey) }

@@ -4,7 +4,6 @@
 package head
 
 import (
-	"crypto/sha256"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -15,8 +14,6 @@ type Use struct {
 	Blocks int
 	Last   time.Time
 	IsGone bool
-	// Resource and attributes are hashes of those of its resource and of its profiles.
-	Resource, Attributes [sha256.Size]byte
 	// Totals are the values of its last cumulative profile, over the dictionary of the last block; nil if there is none.
 	Totals *Totals
 	Gauge  model.GaugeTimes

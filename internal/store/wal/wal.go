@@ -1,206 +1,187 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wal is a log of records in segments: files with numbers. Records are appended, made durable by Sync, read
-// again by Replay, and leave the log when whoever wrote them says that they are elsewhere: Cut deletes the segments
-// before a number. Nothing else is deleted.
+// Package wal is a log of records in files with numbers: a file for each block in memory. Records are appended, made
+// durable by Sync, and read again by Read. They leave the log when whoever wrote them says that they are elsewhere: Cut
+// deletes the files before a number. Nothing else is deleted.
 //
-// A process or a disk can stop within a record. Replay cuts such an end in place, which needs no room, and goes on.
-// Wrong bytes cost what follows in their segment, not the next ones, and a segment that is missing costs what it had.
+// A record has a header of HeaderBytes: the number of its bytes, the same inverted, and their CRC-32C, each of four
+// bytes, little-endian. A process or a disk can stop within a record. Read cuts such an end in place, which needs no
+// room. Wrong bytes cost what follows in their file, not the other files.
 package wal
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"hash/crc32"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-
-	"github.com/prometheus/prometheus/tsdb/wlog"
-	"github.com/prometheus/prometheus/util/compression"
+	"sync/atomic"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-const segmentBytes = 32 << 20
+// HeaderBytes is the size of the header of a record.
+const HeaderBytes = 12
 
-// Log is open for writing. Its methods are called one at a time.
-type Log struct{ *wlog.WL }
+// Log is the log in a folder. Its methods are called one at a time, except Sync.
+type Log struct {
+	Dir string
+	// file is the one that is written, or nil.
+	file atomic.Pointer[os.File]
+}
 
-// Open begins a segment after those that are there. The name of the folder is durable then.
-func Open(dir string) (*Log, error) {
-	if err := blockfile.Fault("create", dir); err != nil {
-		return nil, fmt.Errorf("open the write-ahead log: %w", err)
+// Path returns the path of a file.
+func (l *Log) Path(number uint64) string { return filepath.Join(l.Dir, fmt.Sprintf("%08x", number)) }
+
+// Begin begins a file, which must not be there, after the one before is durable. It makes the folder if it is missing.
+func (l *Log) Begin(number uint64) error {
+	if err := cmp.Or(l.Close(), blockfile.Fault("create", l.Dir)); err != nil {
+		return err
 	}
-	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, dir, segmentBytes, compression.None)
+	if err := os.MkdirAll(l.Dir, 0o750); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(l.Path(number), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
-		return nil, fmt.Errorf("open the write-ahead log: %w", err)
+		return err
 	}
-	if err := blockfile.SyncDir(filepath.Dir(dir)); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	return &Log{w}, nil
+	l.file.Store(file)
+	return blockfile.SyncDir(filepath.Dir(l.Dir))
 }
 
-// Begin begins a segment, and returns its number.
-func (l *Log) Begin() (segment int, err error) {
-	if err := blockfile.Fault("create", l.Dir()); err != nil {
-		return 0, err
-	}
-	return l.NextSegmentSync()
-}
-
-// Append writes a record. A process that is killed then does not lose it.
+// Append writes a record, whose first HeaderBytes are overwritten. A process that is killed then does not lose it.
 func (l *Log) Append(record []byte) error {
-	if err := blockfile.Fault("write", l.Dir()); err != nil {
+	if err := blockfile.Fault("write", l.Dir); err != nil {
 		return err
 	}
-	return l.Log(record)
+	size := uint32(len(record) - HeaderBytes)
+	binary.LittleEndian.PutUint32(record, size)
+	binary.LittleEndian.PutUint32(record[4:], ^size)
+	binary.LittleEndian.PutUint32(record[8:], crc32.Checksum(record[HeaderBytes:], castagnoli))
+	_, err := l.file.Load().Write(record)
+	return err
 }
 
-// Sync makes what was written durable, and the names of the segments.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Sync makes what was written durable, and the names of the files.
 func (l *Log) Sync() error {
-	if err := blockfile.Fault("sync", l.Dir()); err != nil {
+	if err := blockfile.Fault("sync", l.Dir); err != nil {
 		return err
 	}
-	return errors.Join(l.WL.Sync(), blockfile.SyncDir(l.Dir()))
+	file := l.file.Load()
+	if file == nil {
+		return nil
+	}
+	err := file.Sync()
+	if errors.Is(err, os.ErrClosed) { // by Begin, which has synced it
+		err = nil
+	}
+	return errors.Join(err, blockfile.SyncDir(l.Dir))
 }
 
-// Cut deletes the segments before a number.
-func (l *Log) Cut(segment int) error {
-	if err := blockfile.Fault("remove", l.Dir()); err != nil {
-		return err
+// Close makes the file that is written durable, and ends it.
+func (l *Log) Close() error {
+	file := l.file.Swap(nil)
+	if file == nil {
+		return nil
 	}
-	return l.Truncate(segment)
+	return errors.Join(file.Sync(), file.Close())
 }
 
-// Fault is a segment that could not be read to its end.
-type Fault struct {
-	Path string
-	// At is where the last record ends that could be read.
-	At int64
-	// IsTorn tells that the segment ended within a record. It was cut there if Err is nil.
-	IsTorn bool
-	Err    error
-}
-
-// Replay calls use with the records of all segments, which use does not keep, and found with faults. Records that use
-// refuses are wrong bytes. Replay returns an error if files cannot be read.
-func Replay(dir string, use func(segment int, record []byte) error, found func(*Fault)) error {
-	list, err := segments(dir)
-	if err != nil {
+// Cut deletes the files before a number.
+func (l *Log) Cut(number uint64) error {
+	if err := blockfile.Fault("remove", l.Dir); err != nil {
 		return err
 	}
-	missing, err := renumber(dir, list)
-	if err != nil {
-		return err
-	}
-	for i, segment := range list {
-		if missing[i] {
-			found(&Fault{Path: wlog.SegmentName(dir, segment), Err: errors.New("the segment before it is missing")})
-		}
-		fault, err := read(wlog.SegmentName(dir, segment), func(record []byte) error { return use(segment, record) })
-		if err != nil {
-			return err
-		}
-		if fault != nil {
-			found(fault)
+	files, err := l.Files()
+	for _, n := range files {
+		if n < number {
+			err = errors.Join(err, os.Remove(l.Path(n)))
 		}
 	}
-	return nil
+	return err
 }
 
-// segments returns their numbers.
-func segments(dir string) (list []int, err error) {
-	entries, err := blockfile.ReadDir(dir)
+// Files returns the numbers of the files, in their order.
+func (l *Log) Files() (numbers []uint64, err error) {
+	entries, err := blockfile.ReadDir(l.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
 	for _, entry := range entries {
-		if n, err := strconv.Atoi(entry.Name()); err == nil {
-			list = append(list, n)
+		if n, err := strconv.ParseUint(entry.Name(), 16, 64); err == nil {
+			numbers = append(numbers, n)
 		}
 	}
-	slices.Sort(list)
-	return list, nil
+	slices.Sort(numbers)
+	return numbers, err
 }
 
-// renumber closes the gaps in the numbers of segments, since no log opens behind one. It returns before which there was
-// one.
-func renumber(dir string, list []int) (missing map[int]bool, err error) {
-	missing = map[int]bool{}
-	for i := 1; i < len(list); i++ {
-		if list[i] > list[i-1]+1 {
-			missing[i] = true
-		}
-	}
-	if len(missing) == 0 {
-		return missing, nil
-	}
-	for i := len(list) - 2; i >= 0; i-- {
-		if next := list[i+1] - 1; next > list[i] {
-			err = cmp.Or(err, os.Rename(wlog.SegmentName(dir, list[i]), wlog.SegmentName(dir, next)))
-			list[i] = next
-		}
-	}
-	return missing, cmp.Or(err, blockfile.SyncDir(dir))
+// Fault is why a file could not be read beyond a byte. ErrTorn is that of one that ends within a record.
+type Fault struct {
+	Path string
+	At   int
+	Err  error
 }
 
-// segmentFile notes why a segment could not be read further.
-type segmentFile struct {
-	*os.File
-	err   error
-	atEnd bool
-}
+// ErrTorn is wrapped by nothing else.
+var ErrTorn = errors.New("the file ends within a record")
 
-func (f *segmentFile) Read(b []byte) (n int, err error) {
-	if err = blockfile.Fault("read", f.Name()); err == nil {
-		n, err = f.File.Read(b)
-	}
-	f.atEnd = f.atEnd || errors.Is(err, io.EOF)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
-}
-
-// read reads a segment.
-func read(path string, use func(record []byte) error) (*Fault, error) {
-	if err := blockfile.Fault("open", path); err != nil {
+// Read calls use with the records of a file. Those that use refuses are wrong bytes. Read returns an error if the file
+// cannot be read at the moment.
+func (l *Log) Read(number uint64, use func(record []byte) error) (*Fault, error) {
+	path := l.Path(number)
+	if err := cmp.Or(blockfile.Fault("open", path), blockfile.Fault("read", path)); err != nil {
 		return nil, err
 	}
-	file, err := os.Open(path)
+	all, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	f := &segmentFile{File: file}
-	reader := wlog.NewReader(bufio.NewReaderSize(f, 64<<10))
-	whole := int64(0)
-	for err == nil && reader.Next() {
-		if err = use(reader.Record()); err == nil {
-			whole = reader.Offset()
+	for left := all; len(left) > 0; {
+		record, rest, err := next(left)
+		if err == nil {
+			err = use(record)
 		}
+		if err == nil {
+			left = rest
+			continue
+		}
+		at := len(all) - len(left)
+		if at > 0 && len(bytes.Trim(left, "\x00")) == 0 { // a file grows before it has its bytes
+			err = ErrTorn
+		}
+		if errors.Is(err, ErrTorn) {
+			_ = os.Truncate(path, int64(at)) // or else the next start reports it again
+		}
+		return &Fault{Path: path, At: at, Err: err}, nil
 	}
-	isTorn := err == nil && f.atEnd
-	err = cmp.Or(err, reader.Err())
+	return nil, nil
+}
+
+// next returns the first record, and what follows it.
+func next(b []byte) (record, rest []byte, err error) {
+	if len(b) < HeaderBytes {
+		return nil, nil, ErrTorn
+	}
+	size, inverted := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	checksum := binary.LittleEndian.Uint32(b[8:])
+	b = b[HeaderBytes:]
 	switch {
-	case f.err != nil:
-		return nil, f.err
-	case err == nil:
-		return nil, nil
-	case isTorn:
-		return &Fault{Path: path, At: whole, IsTorn: true, Err: os.Truncate(path, whole)}, nil
-	default:
-		return &Fault{Path: path, At: whole, Err: err}, nil
+	case size != ^inverted:
+		return nil, nil, errors.New("no record begins here")
+	case len(b) < int(size):
+		return nil, nil, ErrTorn
+	case crc32.Checksum(b[:size], castagnoli) != checksum:
+		return nil, nil, errors.New("checksum mismatch")
 	}
+	return b[:size], b[size:], nil
 }

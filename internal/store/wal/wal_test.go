@@ -1,0 +1,114 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// written returns a log with a file of some records, where these end, and its bytes.
+func written(t *testing.T) (l *Log, ends []int, file []byte) {
+	t.Helper()
+	l = &Log{Dir: t.TempDir()}
+	require.NoError(t, l.Begin(1))
+	ends = []int{0}
+	for i := range 4 {
+		record := append(make([]byte, HeaderBytes), fmt.Sprint("record ", i, bytes.Repeat([]byte{0}, i))...)
+		require.NoError(t, l.Append(record))
+		ends = append(ends, ends[i]+len(record))
+	}
+	require.NoError(t, l.Close())
+	file, err := os.ReadFile(l.Path(1))
+	require.NoError(t, err)
+	require.Len(t, file, ends[4])
+	return l, ends, file
+}
+
+// read returns how many records a file has, and why not more.
+func read(t *testing.T, l *Log, file []byte) (n int, fault *Fault) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(l.Path(1), file, 0o600))
+	fault, err := l.Read(1, func(record []byte) error {
+		require.Contains(t, string(record), fmt.Sprint("record ", n))
+		n++
+		return nil
+	})
+	require.NoError(t, err)
+	return n, fault
+}
+
+// A file that ends within a record, or in zeros, is cut after the last whole record, and is whole then.
+func TestTornEnds(t *testing.T) {
+	l, ends, file := written(t)
+	whole := 0
+	for size := range len(file) {
+		for size >= ends[whole+1] {
+			whole++
+		}
+		for _, zeros := range []int{0, 1, 5000} {
+			if whole == 0 && zeros > 0 || zeros == 0 && size == ends[whole] || zeros > 0 && size != ends[whole] {
+				continue // damage, no fault, damage
+			}
+			n, fault := read(t, l, append(bytes.Clone(file[:size]), make([]byte, zeros)...))
+			require.Equal(t, whole, n)
+			require.Equal(t, &Fault{Path: l.Path(1), At: ends[whole], Err: ErrTorn}, fault, "%d bytes", size)
+			cut, err := os.ReadFile(l.Path(1))
+			require.NoError(t, err)
+			require.Equal(t, string(file[:ends[whole]]), string(cut))
+		}
+	}
+	n, fault := read(t, l, nil)
+	require.Zero(t, n)
+	require.Nil(t, fault, "a process can end before it writes the first record")
+}
+
+// Wrong bytes cost what follows them. They are not taken for a torn end, and stay for whoever can read more of them:
+// also the length of a record that is wrong, and a file that is nothing but zeros.
+func TestWrongBytes(t *testing.T) {
+	l, ends, file := written(t)
+	whole := 0
+	for i := range file {
+		if i == ends[whole+1] {
+			whole++
+		}
+		for _, bit := range []byte{1, 0x80} {
+			wrong := bytes.Clone(file)
+			wrong[i] ^= bit
+			n, fault := read(t, l, wrong)
+			require.Equal(t, whole, n)
+			require.NotNil(t, fault)
+			require.Equal(t, ends[whole], fault.At)
+			require.NotErrorIs(t, fault.Err, ErrTorn, "byte %d", i)
+			left, err := os.ReadFile(l.Path(1))
+			require.NoError(t, err)
+			require.Equal(t, wrong, left)
+		}
+	}
+	for _, size := range []int{HeaderBytes, 4096, 32 << 10, 100_000} {
+		n, fault := read(t, l, make([]byte, size))
+		require.Zero(t, n)
+		require.NotNil(t, fault)
+		require.NotErrorIs(t, fault.Err, ErrTorn, "%d zeros", size)
+	}
+}
+
+// Cut deletes the files before a number, and Begin does not write to one that is there.
+func TestFiles(t *testing.T) {
+	l := &Log{Dir: t.TempDir()}
+	for _, n := range []uint64{2, 10, 0x1_0000_0000} {
+		require.NoError(t, l.Begin(n))
+	}
+	require.Error(t, l.Begin(10))
+	require.NoError(t, l.Close())
+	require.NoError(t, os.WriteFile(l.Path(0)+".other", nil, 0o600))
+	require.NoError(t, l.Cut(10))
+	files, err := l.Files()
+	require.NoError(t, err)
+	require.Equal(t, []uint64{10, 0x1_0000_0000}, files)
+}
