@@ -144,7 +144,6 @@ func (d *decoder) oldObject(e *event) error {
 		}
 	}
 	d.oldObjects = append(d.oldObjects, oldObject{id, e.get(slotSize)})
-	d.cover(t)
 	return nil
 }
 
@@ -198,7 +197,6 @@ func (d *decoder) place(e *event, lengthNanos uint64) (t uint64, id compact.Iden
 	if id, err = d.sampleOf(e, d.state(e)); err != nil {
 		return 0, id, err
 	}
-	d.cover(t)
 	return t, id, nil
 }
 

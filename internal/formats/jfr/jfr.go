@@ -15,7 +15,7 @@
 //	readEvents     reads the events of the classes in eventReaders (events.go), and counts the others that have a stack
 //	stack          interns a stack trace, whose methods are interned once for each chunk (stacks.go)
 //	sampleOf       its thread, labels and span, as attributes and a link (context.go)
-//	finish         times and durations of the profiles (below)
+//	endChunk       the times of the profiles: that of the recording, or if the settings changed, of the chunks with theirs
 //
 // A recording costs no more than its bytes: counts are checked against what follows them (cursor.go), constant pools
 // must not overlap, and constants are read where they are, when something refers to them.
@@ -76,8 +76,7 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		return pprofile.NewProfiles(), events.Stats{}, ErrNotJFR
 	}
 	d := decoder{options: options, data: data, nameBytes: nameBytesPerByte*len(data) + 1<<20,
-		profiles: map[profileKey]compact.ProfileIndex{}, windows: map[settings]window{},
-		contexts: map[int64][]int32{}}
+		profiles: map[profileKey]compact.ProfileIndex{}, seen: map[*definition]bool{}, contexts: map[int64][]int32{}}
 	d.longest = max(options.MaxStringBytes, events.DefaultMaxStringBytes) + 1
 	return d.Run(options.Options, parserFactor*len(data), 0, func() (err error) {
 		if d.labels, err = parseLabels(options.Labels); err != nil {
@@ -91,7 +90,7 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 			return fmt.Errorf("read recording: %w", err)
 		}
 		d.observeOldObjects()
-		d.finish()
+		d.endChunk()
 		return nil
 	})
 }
@@ -118,12 +117,11 @@ type decoder struct {
 	// chunkBytes is the memory of the chunk's tables, and largestChunk the largest so far.
 	chunkBytes, largestChunk int
 	settings                 settings
+	since                    uint64 // when they began to hold
 	event                    event
 	profiles                 map[profileKey]compact.ProfileIndex
-	windows                  map[settings]window
-	contexts                 map[int64][]int32 // attributes, by number in labels
-	first                    uint64            // of all timestamps and chunks
-	last                     uint64
+	seen                     map[*definition]bool // those of the profiles
+	contexts                 map[int64][]int32    // attributes, by number in labels
 	// oldObjects are those of the last state.
 	oldObjects   []oldObject
 	oldObjectsAt uint64
@@ -140,8 +138,6 @@ func (d *decoder) read() error {
 		}
 		err := d.openChunk(start)
 		if err == nil {
-			d.cover(d.chunk.start)
-			d.cover(d.chunk.end - 1)
 			if err = d.readEvents(start); err == nil {
 				d.endChunk()
 			}
@@ -153,18 +149,12 @@ func (d *decoder) read() error {
 	return nil
 }
 
-// window is the time of chunks: from the first to the last nanosecond.
-type window struct{ first, last uint64 }
-
-// maxWindows bounds the work of finish.
-const maxWindows = 64
-
-// endChunk notes for which time the settings of the chunk hold.
+// endChunk widens the profiles to the chunk, if they have its settings.
 func (d *decoder) endChunk() {
-	if w, known := d.windows[d.settings]; known {
-		d.windows[d.settings] = window{min(w.first, d.chunk.start), max(w.last, d.chunk.end-1)}
-	} else if len(d.windows) <= maxWindows {
-		d.windows[d.settings] = window{d.chunk.start, d.chunk.end - 1}
+	for of := range d.seen {
+		if p, ok := d.profiles[d.keyOf(of)]; ok {
+			d.Widen(p, d.since, d.chunk.end-1)
+		}
 	}
 }
 
@@ -188,9 +178,10 @@ func (d *decoder) readEvents(start int) error {
 	if err != nil {
 		return err
 	}
-	if hasOwn {
-		d.settings = own
+	if hasOwn && own != d.settings || d.since == 0 {
+		d.settings, d.since = own, d.chunk.start
 	}
+	d.since = min(d.since, d.chunk.start)
 	return d.eachEvent(start, func(c *cursor, of *class) error {
 		if err := d.Check(0); err != nil {
 			return err
@@ -239,31 +230,4 @@ func (d *decoder) eachEvent(start int, visit func(c *cursor, of *class) error) e
 		at += int(size)
 	}
 	return nil
-}
-
-// cover widens the time of the recording so that it contains t.
-func (d *decoder) cover(t uint64) {
-	if d.first == 0 || t < d.first {
-		d.first = t
-	}
-	d.last = max(d.last, t)
-}
-
-// finish sets the times of the profiles. Each is of the whole recording, or if the settings changed within it, of the
-// chunks with its own.
-func (d *decoder) finish() {
-	if len(d.windows) < 2 || len(d.windows) > maxWindows {
-		for _, p := range d.profiles {
-			d.SetWindow(p, d.first, d.last)
-		}
-		return
-	}
-	for of, w := range d.windows {
-		d.settings = of
-		for key, p := range d.profiles {
-			if d.keyOf(key.of) == key {
-				d.Widen(p, w.first, w.last)
-			}
-		}
-	}
 }

@@ -133,7 +133,7 @@ func (d *decoder) observe(of *definition, id compact.Identity, timestamp, value 
 	to, ok := d.profiles[key]
 	if !ok {
 		to = d.newProfile(key)
-		d.profiles[key] = to
+		d.profiles[key], d.seen[of] = to, true
 	}
 	d.Event(to, id, compact.Observation{Timestamp: timestamp, Value: int64(min(value, math.MaxInt64))})
 }
