@@ -91,10 +91,9 @@ type process struct {
 // thread has the samples of a thread.
 type thread struct {
 	tables
-	name        string
-	pid, tid    id
-	samples     samples
-	allocations []samples
+	name     string
+	pid, tid id
+	samples  []samples // with allocations
 }
 
 // id is a number, or a string.

@@ -71,16 +71,13 @@ func (d *decoder) readThread(p *process) error {
 		case "tid":
 			return d.value(&t.tid)
 		case "samples":
-			return d.readSamples(&t.samples)
+			return d.readSamples(t, "")
 		case "jsAllocations", "nativeAllocations":
-			allocations := samples{weightType: weightBytes}
-			err := d.readSamples(&allocations)
-			t.allocations = append(t.allocations, allocations)
-			return err
+			return d.readSamples(t, weightBytes)
 		}
 		return d.readTable(&t.tables, key)
 	})
-	if err != nil || len(t.samples.stack) == 0 && len(t.allocations) == 0 {
+	if err != nil || len(t.samples) == 0 {
 		return err
 	}
 	p.threads = append(p.threads, t)

@@ -29,13 +29,16 @@ const (
 	weightBytes   = "bytes"
 )
 
-func (d *decoder) readSamples(s *samples) error {
-	var weightType string
+// readSamples reads samples of a thread. weightType is what their weights are if they do not state it.
+func (d *decoder) readSamples(t *thread, weightType string) error {
+	var s samples
 	err := d.readColumns(map[string]any{
 		"stack": &s.stack, "time": &s.time, "timeDeltas": &s.deltas, "weight": &s.weight, "threadCPUDelta": &s.cpu,
-		"weightType": &weightType,
+		"weightType": &s.weightType,
 	})
-	s.weightType = cmp.Or(weightType, s.weightType)
+	if s.weightType = cmp.Or(s.weightType, weightType); len(s.stack) > 0 {
+		t.samples = append(t.samples, s)
+	}
 	return err
 }
 
@@ -65,21 +68,11 @@ func (d *decoder) addThreads(p *process) error {
 				return err
 			}
 		}
-		if err := d.addThread(p, t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *decoder) addThread(p *process, t *thread) error {
-	attributes := d.threadAttributes(t)
-	if err := d.addSamples(p, &t.samples, attributes); err != nil {
-		return err
-	}
-	for i := range t.allocations {
-		if err := d.addSamples(p, &t.allocations[i], attributes); err != nil {
-			return err
+		attributes := d.threadAttributes(t)
+		for i := range t.samples {
+			if err := d.addSamples(p, &t.samples[i], attributes); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -122,19 +122,15 @@ func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
 	case !d.options.Aggregate && int64(d.now-g.since) < int64(d.options.MinDuration):
 		return
 	default:
+		at := place{id, g.thread, g.proc}
+		if !g.state.Executing() {
+			at.thread, at.proc = trace.NoThread, trace.NoProc
+		}
 		for i := range g.parts {
-			d.observePart(which, id, g, &g.parts[i])
+			d.observe(which, d.b.TextAttribute(events.AttributeGoroutineState, g.stateName()), at, &g.parts[i])
 		}
 	}
 	g.parts = g.parts[:0]
-}
-
-func (d *decoder) observePart(which int, id trace.GoID, g *goroutine, p *part) {
-	at := place{id, g.thread, g.proc}
-	if !g.state.Executing() {
-		at.thread, at.proc = trace.NoThread, trace.NoProc
-	}
-	d.observe(which, d.b.TextAttribute(events.AttributeGoroutineState, g.stateName()), at, p)
 }
 
 func (g *goroutine) stateName() string {
