@@ -46,14 +46,11 @@ func (l *layout) parseHeader(line string) (h header, ok bool) {
 		frameAt = len(line)
 	}
 	fields, rest := line[:frameAt], ""
-	switch l.anchor {
-	case byTime:
-		h, rest, ok = l.parseTimed(fields)
-	case byEvent:
-		h, rest, ok = l.parseUntimed(fields)
-	default:
+	if l.anchor == byPlace {
 		h.parseBefore(h.cutPeriod(fields), l.hasIDs)
 		ok = frameAt < len(line) || l.hasChains
+	} else {
+		h, rest, ok = l.parseAround(fields, l.anchor)
 	}
 	if h.frame = line[frameAt:]; ok && h.frame == "" && !l.hasTabs && isSqueezedFrame(rest) {
 		h.frame = rest
@@ -61,37 +58,27 @@ func (l *layout) parseHeader(line string) (h header, ok bool) {
 	return h, ok
 }
 
-// parseTimed parses a header with a time. Any other field may be missing, and the command may have blanks in it, but
-// only the time is a number with a fraction and a colon.
-func (l *layout) parseTimed(line string) (h header, rest string, ok bool) {
+// parseAround parses a header by its time, or by its event if it has none. Any other field may be missing, and the
+// command may have blanks in it, but only the time is a number with a fraction and a colon, and the event is the first
+// word with a colon.
+func (l *layout) parseAround(line string, by anchor) (h header, rest string, ok bool) {
 	for start, end := range words(line) {
-		stamp, isTime := parseTime(line[start:end])
-		if !isTime {
+		h = header{}
+		before, word, after := line[:start], line[start:end], line[end:]
+		if by == byTime {
+			h.timestamp, ok = parseTime(word)
+		} else if ok = isEvent(word); ok {
+			before, after = h.cutPeriod(before), line[start:]
+		}
+		if !ok {
 			continue
 		}
-		h = header{timestamp: stamp}
-		if h.parseBefore(line[:start], l.hasIDs); l.hasIDs && !h.hasID {
+		if h.parseBefore(before, l.hasIDs); l.hasIDs && !h.hasID {
 			continue
 		}
-		if rest, ok = h.parseAfter(line[end:]); ok {
+		if rest, ok = h.parseAfter(after); ok {
 			return h, rest, true
 		}
-	}
-	return h, "", false
-}
-
-// parseUntimed parses a header without a time, whose event is the first word with a colon.
-func (l *layout) parseUntimed(line string) (h header, rest string, ok bool) {
-	for start, end := range words(line) {
-		if !isEvent(line[start:end]) {
-			continue
-		}
-		h = header{}
-		if h.parseBefore(h.cutPeriod(line[:start]), l.hasIDs); l.hasIDs && !h.hasID {
-			continue
-		}
-		rest, ok = h.parseAfter(line[start:])
-		return h, rest, ok
 	}
 	return h, "", false
 }

@@ -89,13 +89,13 @@ func (s *survey) add(line string) {
 func (s *survey) addOther(line string) {
 	frameAt := inlineFrame(line)
 	fields, kind := line[:frameAt], &s.timed
-	h, isHeader := parseAny(fields, (*layout).parseTimed)
+	h, isHeader := parseAny(fields, byTime)
 	if isHeader && h.event != "" && strings.Contains(fields, h.event+":") {
 		s.events++
 	}
 	if !isHeader {
 		kind = &s.untimed
-		h, isHeader = parseAny(fields, (*layout).parseUntimed)
+		h, isHeader = parseAny(fields, byEvent)
 	}
 	switch {
 	case isHeader:
@@ -131,9 +131,9 @@ func (s *survey) addOther(line string) {
 }
 
 // parseAny parses a first line, with the id of a thread if there is one.
-func parseAny(line string, parse func(*layout, string) (header, string, bool)) (h header, ok bool) {
-	if h, _, ok = parse(&layout{hasIDs: true}, line); !ok {
-		h, _, ok = parse(&layout{}, line)
+func parseAny(line string, by anchor) (h header, ok bool) {
+	if h, _, ok = (&layout{hasIDs: true}).parseAround(line, by); !ok {
+		h, _, ok = (&layout{}).parseAround(line, by)
 	}
 	return h, ok
 }
