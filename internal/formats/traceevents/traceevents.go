@@ -325,6 +325,9 @@ func (d *decoder) finish() error {
 		d.base = d.began.UnixNano() - d.earliest
 	}
 	zero := uint64(max(d.base, 0))
+	if !d.isTorch { // others' categories are their own
+		d.b.Stats.Unread = nil
+	}
 	if d.v8 != nil {
 		for _, t := range d.list {
 			for _, p := range t.profiles {
@@ -332,9 +335,6 @@ func (d *decoder) finish() error {
 			}
 		}
 		return d.v8.AddSamples(d.scan.used, zero)
-	}
-	if !d.isTorch {
-		d.b.Stats.Unread = nil
 	}
 	if err := d.addSpans(); err != nil {
 		return err

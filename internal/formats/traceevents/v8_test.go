@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -155,4 +156,31 @@ func TestTraceEventsWithoutTheirBeginning(t *testing.T) {
 		assert.Equal(t, ended.UnixNano()-1000*tc.begin, int64(p.Time()), name)
 		assert.Equal(t, 1000*tc.begin+1, int64(p.DurationNano()), name)
 	}
+}
+
+// Of a trace of DevTools only the CPU profiles are kept, and the events around them are not.
+func TestTraceAroundAProfile(t *testing.T) {
+	if profiletest.IsRace {
+		t.Skip("it is one goroutine")
+	}
+	text := strings.Builder{}
+	text.WriteString(`{"traceEvents":[` + profileEvent)
+	for i := range 100_000 {
+		fmt.Fprintf(&text, `,{"cat":"devtools.timeline","name":"RunTask","ph":"X","pid":7,"tid":1,"ts":%d,"dur":2,"args":{}}`, i+1)
+	}
+	text.WriteString("," + chunkEvent(5500, "1,1", "100,100", `{"id":1,"callFrame":{"functionName":"f"}}`) + "]}")
+	reserved := 0
+	profiletest.RequireReserved(t, profiletest.Bound{HeapBytes: 4 << 20}, 4<<20, func(reserve func(int) error) {
+		reserved = 0
+		options := atEnded
+		options.Meter = &size.Meter{Reserve: func(n int) error {
+			reserved += n
+			return reserve(n)
+		}}
+		pd, stats, err := Decode(strings.NewReader(text.String()), options)
+		require.NoError(t, err)
+		assert.Equal(t, 1, pd.ProfileCount())
+		assert.Equal(t, events.Stats{Events: 2, GuessedClock: true}, stats)
+	})
+	assert.Less(t, reserved, text.Len()/10)
 }
