@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -34,8 +33,6 @@ type scrapeJob struct {
 	// isHidden reports whether the page must not show a discovered label.
 	isHidden func(label string) bool
 	metrics  *metadata.TelemetryBuilder
-	// baselineBytes is the memory that the baselines of all its targets hold.
-	baselineBytes atomic.Int64
 
 	// The schedule's mutex guards the fields below.
 
@@ -120,7 +117,13 @@ func (s *schedule) observe(m *metadata.TelemetryBuilder) error {
 			o.Observe(job.requests, telemetry.Attributes("job", job.name))
 		})),
 		m.RegisterReceiverPprofScrapeBaselineBytesCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
-			o.Observe(job.baselineBytes.Load(), telemetry.Attributes("job", job.name))
+			bytes := 0
+			for _, t := range job.targets {
+				for _, e := range t.endpoints {
+					bytes += e.baselineBytes
+				}
+			}
+			o.Observe(int64(bytes), telemetry.Attributes("job", job.name))
 		})),
 	)
 }

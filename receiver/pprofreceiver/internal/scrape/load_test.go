@@ -145,7 +145,7 @@ func scrapeAll(ctx context.Context, t *testing.T, addresses []string) loadRun {
 	return loadRun{scrapes, func() string {
 		stop()
 		running.Wait()
-		states, baselines := s.schedule.status(statusFilter{}).Targets, job.baselineBytes.Load()
+		states, baselines := s.schedule.status(statusFilter{}).Targets, f.Sum(metricScrapeBaseline)
 		begun := time.Now()
 		require.NoError(t, s.Shutdown(context.Background()))
 		return fmt.Sprintf("%v; %d skipped; most requests at once %d; baselines %.1f KiB per target; shutdown in %v",

@@ -91,6 +91,9 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 	if e.gone {
 		return scrapeReport{gone: true}
 	}
+	if e.baseline != nil {
+		e.baselineBytes = e.baseline.Bytes()
+	}
 	interval := e.owner.target.Interval
 	report := scrapeReport{skipped: max(0, int64(time.Since(e.due)/interval))}
 	if !result.isCancelled() {
@@ -207,13 +210,11 @@ func (s *schedule) newEndpoint(owner *scrapedTarget, job *scrapeJob, endpoint ta
 	return e
 }
 
-// forget ends the scraping of an endpoint. If a scrape is in progress, it drops the endpoint's baseline when it ends.
+// forget ends the scraping of an endpoint.
 func (s *schedule) forget(e *scrapedEndpoint) {
 	e.gone = true
+	e.timer.Stop()
 	if e.cancel != nil {
 		e.cancel()
-		return
 	}
-	e.timer.Stop()
-	e.delta.drop(e.job)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
@@ -40,8 +41,11 @@ type scrapedEndpoint struct {
 	unserved int
 	last     scrapeResult
 
-	// delta belongs to the scrape in progress.
-	delta deltaState
+	// baselineBytes is the memory of the baseline when the last scrape was done.
+	baselineBytes int
+
+	// baseline is the last payload of a kind with `delta`. It belongs to the scrape in progress.
+	baseline *decode.Baseline
 }
 
 // The states of an endpoint, as the status page and the metrics name them.

@@ -23,7 +23,6 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 	s.ingest.CountRejected(deliver, result.err)
 	report := s.schedule.done(e, result)
 	if report.gone {
-		e.delta.drop(e.job)
 		return
 	}
 	e.job.count(deliver, profile, &result)
@@ -59,11 +58,14 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	p.Temporality = cmp.Or(task.endpoint.Profile.Temporality, ingest.TemporalityOfPath(task.endpoint.URL.Path))
 	p.IsDifference = task.endpoint.Recording > 0 // net/http/pprof subtracts, states included
 	if task.endpoint.Profile.Delta && (p.Temporality == "" || p.Temporality == kind.StatedCumulative) {
-		p.Baseline, p.Fetched = task.delta.get(), fetched
+		if task.baseline == nil { // a target that never answers has none
+			task.baseline = decode.NewBaseline(0)
+		}
+		p.Baseline, p.Fetched = task.baseline, fetched
 	}
 	pd, stats, err := s.ingest.Decode(deliver, p)
 	if err != nil {
-		task.delta.finish(task.job, false)
+		task.settle(false)
 		return result.failed(err)
 	}
 	reservation.DropBody()
@@ -72,12 +74,12 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	if result.samples == 0 {
 		// Nothing to deliver: for example, nothing has blocked since the last scrape.
 		result.outcome = outcomeNoSamples
-		task.delta.finish(task.job, true)
+		task.settle(true)
 		return result
 	}
 	err = s.ingest.Deliver(deliver, pd, 0)
 	// What is refused permanently would be refused again as a part of the next difference.
-	task.delta.finish(task.job, err == nil || otlpstatus.IsPermanent(err))
+	task.settle(err == nil || otlpstatus.IsPermanent(err))
 	if err != nil {
 		return result.failed(err)
 	}
@@ -108,42 +110,14 @@ func (j *scrapeJob) countRestart(ctx context.Context, profile string, stats *dec
 	}
 }
 
-// deltaState is the last payload of an endpoint with `delta`.
-type deltaState struct {
-	baseline *decode.Baseline
-	// bytes is its part of the job's baselineBytes.
-	bytes int64
-}
-
-// get returns the baseline. The first payload creates it, so that a target that never answers has none.
-func (d *deltaState) get() *decode.Baseline {
-	if d.baseline == nil {
-		d.baseline = decode.NewBaseline(0)
-	}
-	return d.baseline
-}
-
-// finish keeps a payload as the baseline of the next one, if it was accepted. Otherwise the next difference covers this
+// settle keeps a payload as the baseline of the next one, if it was accepted. Otherwise the next difference covers this
 // one too, so that nothing is lost.
-func (d *deltaState) finish(job *scrapeJob, accepted bool) {
-	if d.baseline == nil {
-		return
+func (e *scrapedEndpoint) settle(isAccepted bool) {
+	switch {
+	case e.baseline == nil:
+	case isAccepted:
+		e.baseline.Commit()
+	default:
+		e.baseline.Discard()
 	}
-	if !accepted {
-		d.baseline.Discard()
-		return
-	}
-	d.baseline.Commit()
-	d.setBytes(job, int64(d.baseline.Bytes()))
-}
-
-// drop forgets the last payload.
-func (d *deltaState) drop(job *scrapeJob) {
-	d.baseline = nil
-	d.setBytes(job, 0)
-}
-
-func (d *deltaState) setBytes(job *scrapeJob, bytes int64) {
-	job.baselineBytes.Add(bytes - d.bytes)
-	d.bytes = bytes
 }
