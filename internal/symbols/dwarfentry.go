@@ -463,19 +463,32 @@ func (d *dwarfTable) reference(u *dwarfUnit, a attribute) int64 {
 	return -1
 }
 
+// rangeEntry is what an entry of a list of ranges is.
+type rangeEntry int
+
+const (
+	rangeEnd  rangeEntry = iota // of the list
+	rangeBase                   // it has changed the base of the entries after it
+	rangeItem                   // it is a range
+)
+
+// eachRange calls visit with the ranges of addresses of an entry.
 func (d *dwarfTable) eachRange(u *dwarfUnit, e *entry, visit func(low, high uint64) error) error {
-	if a := e.get(dwarf.AttrRanges); a.form != 0 {
-		if u.version < 5 {
-			return d.eachOldRange(u, a.value, visit)
+	switch a := e.get(dwarf.AttrRanges); {
+	case a.form != 0 && u.version < 5:
+		return d.eachListed(u, &d.ranges, a.value, d.oldRange, visit)
+	case a.form == formRnglistx:
+		off, ok := d.indexed(&d.rangeLists, u.rangeBase, a.value, u.offsetSize)
+		if !ok {
+			return nil
 		}
-		return d.eachListedRange(u, a, visit)
+		return d.eachListed(u, &d.rangeLists, u.rangeBase+off, d.newRange, visit)
+	case a.form != 0:
+		return d.eachListed(u, &d.rangeLists, a.value, d.newRange, visit)
 	}
 	low, ok := d.address(u, e.get(dwarf.AttrLowpc))
-	if !ok {
-		return nil
-	}
 	high := e.get(dwarf.AttrHighpc)
-	if high.form == 0 {
+	if !ok || high.form == 0 {
 		return nil
 	}
 	end, isAddress := d.address(u, high)
@@ -485,106 +498,79 @@ func (d *dwarfTable) eachRange(u *dwarfUnit, e *entry, visit func(low, high uint
 	return visit(low, end)
 }
 
-// eachOldRange reads a list of .debug_ranges.
-func (d *dwarfTable) eachOldRange(u *dwarfUnit, at uint64, visit func(low, high uint64) error) error {
-	base := u.low
-	size := int64(u.addrSize)
-	largest := ^uint64(0)
-	if size == 4 {
-		largest = 0xffffffff
-	}
-	for off := int64(min(at, 1<<62)); off <= d.ranges.size-2*size; off += 2 * size {
-		b, err := d.rangeEntry(&d.ranges, off, 2*size)
-		if err != nil {
-			return err
-		}
-		low, high := wordAt(d.image.order, b, size), wordAt(d.image.order, b[size:], size)
-		switch {
-		case low == 0 && high == 0:
-			return nil
-		case low == largest:
-			base = high
-		default:
-			if err := visit(base+low, base+high); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // longestEntry is the most bytes of an entry of .debug_rnglists, workOfRange the work for one.
 const (
 	longestEntry = 32
 	workOfRange  = 16
 )
 
-// rangeEntry returns at least n bytes of a list of ranges.
-func (d *dwarfTable) rangeEntry(e *extent, off, n int64) ([]byte, error) {
-	b := d.window(e, off, n)
-	if !d.image.work.spend(workOfRange) {
-		return nil, ErrTooMuchWork
+// eachListed calls visit with the ranges of a list, whose entries read reads.
+func (d *dwarfTable) eachListed(u *dwarfUnit, list *extent, at uint64,
+	read func(u *dwarfUnit, c *cursor, base *uint64) (low, high uint64, is rangeEntry),
+	visit func(low, high uint64) error) error {
+	base := u.low
+	for off := int64(min(at, 1<<62)); off < list.size; {
+		b := d.window(list, off, min(longestEntry, list.size-off))
+		if !d.image.work.spend(workOfRange) {
+			return ErrTooMuchWork
+		}
+		if b == nil {
+			return io.ErrUnexpectedEOF
+		}
+		c := d.image.cursor(b)
+		low, high, is := read(u, &c, &base)
+		if is == rangeEnd || c.bad {
+			return nil
+		}
+		if is == rangeItem {
+			if err := visit(low, high); err != nil {
+				return err
+			}
+		}
+		off += int64(c.off)
 	}
-	if b == nil {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return b, nil
+	return nil
 }
 
-// eachListedRange reads a list of .debug_rnglists.
-func (d *dwarfTable) eachListedRange(u *dwarfUnit, a attribute, visit func(low, high uint64) error) error {
-	at := a.value
-	if a.form == formRnglistx {
-		off, ok := d.indexed(&d.rangeLists, u.rangeBase, a.value, u.offsetSize)
-		if !ok {
-			return nil
-		}
-		at = u.rangeBase + off
+// oldRange reads an entry of .debug_ranges: two addresses. The largest is a mark of a base.
+func (d *dwarfTable) oldRange(u *dwarfUnit, c *cursor, base *uint64) (low, high uint64, is rangeEntry) {
+	low, high = c.sized(int(u.addrSize)), c.sized(int(u.addrSize))
+	switch {
+	case low == 0 && high == 0:
+		return 0, 0, rangeEnd
+	case low == ^uint64(0)>>(64-8*u.addrSize):
+		*base = high
+		return 0, 0, rangeBase
 	}
-	if at > uint64(d.rangeLists.size) {
-		return nil
+	return *base + low, *base + high, rangeItem
+}
+
+// newRange reads an entry of .debug_rnglists.
+func (d *dwarfTable) newRange(u *dwarfUnit, c *cursor, base *uint64) (low, high uint64, is rangeEntry) {
+	address := func() uint64 { return c.sized(int(u.addrSize)) }
+	indexed := func() (address uint64) {
+		address, _ = d.indexedAddress(u, c.uleb())
+		return address
 	}
-	base := u.low
-	c := d.image.cursor(nil)
-	for next := int64(at); ; next += int64(c.off) {
-		b, err := d.rangeEntry(&d.rangeLists, next, min(longestEntry, d.rangeLists.size-next))
-		if err != nil {
-			return err
-		}
-		c = d.image.cursor(b)
-		var low, high uint64
-		kind := c.u8()
-		switch kind {
-		case 0x01, 0x02, 0x03: // base_addressx, startx_endx, startx_length
-			low, _ = d.indexedAddress(u, c.uleb())
-			switch kind {
-			case 0x01:
-				base = low
-				continue
-			case 0x02:
-				high, _ = d.indexedAddress(u, c.uleb())
-			case 0x03:
-				high = low + c.uleb()
-			}
-		case 0x04: // offset_pair
-			low = base + c.uleb()
-			high = base + c.uleb()
-		case 0x05: // base_address
-			base = c.sized(int(u.addrSize))
-			continue
-		case 0x06: // start_end
-			low, high = c.sized(int(u.addrSize)), c.sized(int(u.addrSize))
-		case 0x07: // start_length
-			low = c.sized(int(u.addrSize))
-			high = low + c.uleb()
-		default: // end_of_list, or an unknown kind
-			return nil
-		}
-		if c.bad {
-			return nil
-		}
-		if err := visit(low, high); err != nil {
-			return err
-		}
+	switch c.u8() {
+	case 0x01: // base_addressx
+		*base = indexed()
+		return 0, 0, rangeBase
+	case 0x02: // startx_endx
+		return indexed(), indexed(), rangeItem
+	case 0x03: // startx_length
+		low = indexed()
+		return low, low + c.uleb(), rangeItem
+	case 0x04: // offset_pair
+		return *base + c.uleb(), *base + c.uleb(), rangeItem
+	case 0x05: // base_address
+		*base = address()
+		return 0, 0, rangeBase
+	case 0x06: // start_end
+		return address(), address(), rangeItem
+	case 0x07: // start_length
+		low = address()
+		return low, low + c.uleb(), rangeItem
 	}
+	return 0, 0, rangeEnd // or an unknown kind
 }

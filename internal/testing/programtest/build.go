@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programtest builds and starts programs whose symbols and memory tests read from outside. Only tests import it.
+// Package programtest builds and starts programs whose symbols and memory tests read from outside. Only tests import
+// it.
 package programtest
 
 import (

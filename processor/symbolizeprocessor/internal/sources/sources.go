@@ -105,8 +105,8 @@ type Finder struct {
 	uploads    *uploads
 }
 
-// NewFinder returns a Finder. It lists the cache of debuginfod, and opens no file yet. The client sends the requests to debuginfod servers; observe is
-// called with each.
+// NewFinder returns a Finder. It lists the cache of debuginfod, and opens no file yet. The client sends the requests to
+// debuginfod servers; observe is called with each.
 func NewFinder(config Config, client *http.Client, observe func(Request)) *Finder {
 	f := &Finder{config: config}
 	if len(config.Debuginfod.Servers) > 0 {

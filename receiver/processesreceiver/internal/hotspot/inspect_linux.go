@@ -106,18 +106,16 @@ func checkDispatcher(t *target.Target) error {
 
 // parseStatus reads the effective ids, the second of four, and the number in the innermost namespace, the last.
 func parseStatus(status map[string]string) (*VM, error) {
-	number := func(field string, at func(fields []string) int) int64 {
-		fields := strings.Fields(status[field])
-		if i := at(fields); i >= 0 && i < len(fields) {
+	number := func(fields []string, i int) int64 {
+		if i >= 0 && i < len(fields) {
 			if n, err := strconv.ParseUint(fields[i], 10, 31); err == nil {
 				return int64(n)
 			}
 		}
 		return -1
 	}
-	effective := func([]string) int { return 1 }
-	vm := &VM{UID: int(number("Uid", effective)), GID: int(number("Gid", effective))}
-	vm.PID = number("NSpid", func(fields []string) int { return len(fields) - 1 })
+	users, groups, pids := strings.Fields(status["Uid"]), strings.Fields(status["Gid"]), strings.Fields(status["NSpid"])
+	vm := &VM{UID: int(number(users, 1)), GID: int(number(groups, 1)), PID: number(pids, len(pids)-1)}
 	if vm.UID < 0 || vm.GID < 0 || vm.PID <= 0 {
 		return nil, fmt.Errorf("the status of the process has no user, group or number: %w", ErrMalformed)
 	}
