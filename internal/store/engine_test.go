@@ -300,9 +300,10 @@ func TestStatedValuesInEngine(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, model.Shown(c.want), list[0].Values)
 			memory := model.NewMemory(t.Context(), nil)
-			b, err := s.Block(t.Context(), memory, &model.Selection{Service: "shop"})
+			v, err := s.View(t.Context(), &answers.Query{Selection: model.Selection{Service: "shop"}, Memory: memory,
+				Reads: answers.ReadsSeries})
 			require.NoError(t, err)
-			require.NoError(t, b.Series("shop", memory, func(list []model.BlockSeries) error {
+			require.NoError(t, v.Blocks[0].Series("shop", memory, func(list []model.BlockSeries) error {
 				require.Equal(t, c.want, list[0].Values)
 				return nil
 			}))

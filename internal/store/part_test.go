@@ -156,7 +156,8 @@ func TestBlocksConform(t *testing.T) {
 
 // DescribedStore returns what the only block of a store has, and what of it an engine has, too.
 func DescribedStore(t *testing.T, s *Store) (all, elsewhere []string) {
-	v := s.View(model.NewMemory(t.Context(), nil))
+	v, err := s.View(t.Context(), &answers.Query{Memory: model.NewMemory(t.Context(), nil), Reads: answers.ReadsTypes})
+	require.NoError(t, err)
 	defer v.Release()
 	require.Len(t, v.Blocks, 1)
 	return Described(t, v.Blocks[0], false), slices.DeleteFunc(Described(t, v.Blocks[0], true), func(line string) bool {
@@ -166,7 +167,7 @@ func DescribedStore(t *testing.T, s *Store) (all, elsewhere []string) {
 
 // DescribedEngine returns what an engine has.
 func DescribedEngine(t *testing.T, s *answers.EngineSource) []string {
-	b, err := s.Block(t.Context(), model.NewMemory(t.Context(), nil), &model.Selection{})
+	v, err := s.View(t.Context(), &answers.Query{Memory: model.NewMemory(t.Context(), nil), Reads: answers.ReadsSeries})
 	require.NoError(t, err)
-	return Described(t, b, true)
+	return Described(t, v.Blocks[0], true)
 }

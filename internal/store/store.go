@@ -79,7 +79,7 @@ var (
 func New(cfg Config) *Store {
 	s := &Store{cfg: cfg, adding: newTurns(), known: head.NewKnown(), clock: clock{maxLeap: cfg.Window / blockCount}}
 	s.adder = head.NewAdder(s.known, s.Window(), cfg.Resolution)
-	s.Querier = answers.NewQuerier(answers.Over(s, cfg.Window, cfg.Resolution))
+	s.Querier = answers.NewQuerier(s)
 	return s
 }
 
@@ -248,12 +248,12 @@ func (s *Store) measure() {
 	}
 }
 
-// View returns what the blocks in memory have of some services, or of all if none is given, and what is known of those
+// View implements answers.Source: what the blocks in memory have of the services of a query, and what is known of those
 // on disk without reading them.
-func (s *Store) View(memory *model.Memory, services ...string) *answers.View {
+func (s *Store) View(_ context.Context, q *answers.Query) (*answers.View, error) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	v := &answers.View{Memory: memory, Drop: s.drop, Release: func() {}}
+	v := &answers.View{Memory: q.Memory, Drop: s.drop, Release: func() {}}
 	if s.disk != nil {
 		list := slices.Clone(s.disk.blocks)
 		for _, d := range list {
@@ -264,9 +264,9 @@ func (s *Store) View(memory *model.Memory, services ...string) *answers.View {
 		v.OnDisk = len(list)
 	}
 	for _, e := range s.blocks {
-		v.Blocks = append(v.Blocks, head.SnapshotOf(e, memory, services...))
+		v.Blocks = append(v.Blocks, head.SnapshotOf(e, q.Memory, q.Services()...))
 	}
-	return v
+	return v, nil
 }
 
 // releaseBlocks ends the reading of blocks.

@@ -273,7 +273,9 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		now = now.Add(time.Minute)
 		require.Equal(t, 1, send(now, "honest").Profiles)
 	}
-	view := s.View(model.NewMemory(t.Context(), nil)) // a query that goes on
+	view, err := s.View(t.Context(),
+		&answers.Query{Memory: model.NewMemory(t.Context(), nil), Reads: answers.ReadsTypes}) // a query that goes on
+	require.NoError(t, err)
 	profiles := func() (n int) {
 		require.NoError(t, view.Blocks[0].Series("", view.Memory, func(list []model.BlockSeries) error {
 			for i := range list {

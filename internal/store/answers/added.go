@@ -8,39 +8,32 @@ import "github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 // This file asks a Part for sums that adds up samples itself. Profiles that count alike are of one class: the loop of
 // queries sees one profile of each, with all of their samples.
 
-// apart is what keeps profiles in classes of their own, besides what decides about their samples.
-type apart struct {
-	profiles, series bool
-	model.SumsWanted
-}
-
 // classBytes is what a class takes, with its entry in a map and a profile.
 const classBytes = 384
 
 // class is what profiles have in common whose samples are added up.
 type class struct {
-	group               int
-	same, cuts, isTimed bool
-	required            uint64
-	other               string
-	profile             *model.Profile
-	id                  model.SeriesID
+	decision
+	cuts, isTimed bool
+	other         string
+	profile       *model.Profile
+	id            model.SeriesID
 }
 
 // classOf returns the class of a profile, and a profile to show for all of it, whose weight is in the sums.
-func (r *reader) classOf(w *weightedProfile, o *observed) (of class, shown *weightedProfile) {
+func (s *scan) classOf(w *weightedProfile) (of class, shown *weightedProfile) {
+	want := &s.query.Want
 	of = class{
-		group: o.group, same: o.same, cuts: o.cuts, required: o.required,
-		isTimed: r.apart.Timestamps && w.Flags&model.HasTimestamps != 0,
+		decision: w.series.decision, cuts: s.sel.Cuts(&w.Profile), isTimed: want.Times && w.Flags&model.HasTimestamps != 0,
 	}
-	if !o.same {
-		of.other = r.filter.seriesGroup(w.series)
+	if !of.isGroup {
+		of.other = s.filter.seriesGroup(&w.series.BlockSeries)
 	}
-	if r.apart.profiles {
+	if want.Profiles {
 		of.profile = &w.Profile
 		return of, w
 	}
-	if r.apart.series {
+	if want.Series {
 		of.id = w.series.ID
 	}
 	once := *w
@@ -50,41 +43,44 @@ func (r *reader) classOf(w *weightedProfile, o *observed) (of class, shown *weig
 
 // added calls use with sums of the samples of profiles that belong to the selection, and with one profile of each
 // class. Times are read only of profiles that need them.
-func (r *reader) added(p model.Adder, list []*weightedProfile, use func(*weightedProfile, *model.Columns) error) error {
+func (s *scan) added(p model.Adder, list []*weightedProfile, use func(*weightedProfile, *model.Columns) error) error {
 	for _, cuts := range []bool{false, true} {
 		var shown []*weightedProfile
 		var addends []model.Addend
 		classes := map[class]int{}
-		want := r.apart.SumsWanted
+		want := model.SumsWanted{
+			ColumnsWanted: s.query.Want.columns(), Stacks: s.query.Want.Stacks, Counts: s.query.Want.isCount(),
+		}
 		if cuts {
-			want.Timestamps, want.From, want.Until = true, r.sel.From, r.sel.Until
+			want.Timestamps, want.From, want.Until = true, s.sel.From, s.sel.Until
 		}
 		for _, w := range list {
-			o := r.observed(w)
-			if o.cuts != cuts {
+			if s.sel.Cuts(&w.Profile) != cuts {
 				continue
 			}
-			of, show := r.classOf(w, &o)
+			of, show := s.classOf(w)
 			i, ok := classes[of]
 			if !ok {
 				i = len(shown)
 				shown, classes[of] = append(shown, show), i
-				_ = r.memory.Grow(classBytes) // Add checks
+				_ = s.memory.Grow(classBytes) // Add checks
 			}
 			weight := w.weight
 			if show == w || want.Counts {
 				weight = 1
 			}
-			addends = append(addends, model.Addend{Series: w.series, Profile: &w.Profile, Class: i, Weight: weight})
-			if !want.Attributes && want.Keys == nil && (!o.same || o.required != 0) {
-				want.Keys = r.deciding()
+			addends = append(addends, model.Addend{
+				Series: &w.series.BlockSeries, Profile: &w.Profile, Class: i, Weight: weight,
+			})
+			if !want.Attributes && want.Keys == nil && (!of.isGroup || of.required != 0) {
+				want.Keys = s.deciding()
 			}
 		}
 		if len(addends) == 0 {
 			continue
 		}
 		err := p.Add(addends, want, func(class int, c *model.Columns) error { return use(shown[class], c) })
-		r.memory.Release(classBytes * len(shown))
+		s.memory.Release(classBytes * len(shown))
 		if err != nil {
 			return err
 		}
@@ -93,12 +89,12 @@ func (r *reader) added(p model.Adder, list []*weightedProfile, use func(*weighte
 }
 
 // deciding returns the attributes of samples that decide whether and in which group they count.
-func (r *reader) deciding() (keys []model.AttributeKey) {
-	for i := range r.keys {
-		keys = append(keys, model.AttributeKey{Key: r.keys[i].name, Values: r.keys[i].exact()})
+func (s *scan) deciding() (keys []model.AttributeKey) {
+	for i := range s.keys {
+		keys = append(keys, model.AttributeKey{Key: s.keys[i].name, Values: s.keys[i].exact()})
 	}
-	if r.sel.GroupBy != "" {
-		keys = append(keys, model.AttributeKey{Key: r.sel.GroupBy})
+	if s.sel.GroupBy != "" {
+		keys = append(keys, model.AttributeKey{Key: s.sel.GroupBy})
 	}
 	return keys
 }

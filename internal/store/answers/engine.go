@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -105,19 +104,6 @@ func compareTypes(a, b model.SampleType) int {
 	return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Unit, b.Unit))
 }
 
-// Catalog lists the profiles of a service, or of all if service is empty.
-func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.Meter) (list []ProfileInfo, err error) {
-	memory := model.NewMemory(ctx, meter)
-	v, e, err := s.view(ctx, memory, service, &model.Selection{})
-	if err != nil {
-		return nil, err
-	}
-	list, err = v.profiles("", "", func(p *ProfileInfo, sr *model.BlockSeries) {
-		p.Instances = max(p.Instances, e.types[sr.Position].Instances)
-	})
-	return list, cmp.Or(err, memory.Keep(catalogBytes*len(list)))
-}
-
 // view returns a view that has the types of a service, or of all if service is empty.
 func (s *EngineSource) view(
 	ctx context.Context, memory *model.Memory, service string, sel *model.Selection,
@@ -145,7 +131,8 @@ func (s *EngineSource) view(
 			Timestamps: t.IsTimed,
 		}, nil)
 	}
-	v.Blocks = []model.Block{head.SnapshotOf(types, memory)}
+	v.lists = []model.Block{head.SnapshotOf(types, memory)}
+	v.instances = func(sr *model.BlockSeries) int { return e.types[sr.Position].Instances }
 	return v, e, memory.Grow(0)
 }
 
@@ -213,11 +200,11 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *View,
 	})
 }
 
-// selected returns a view in which the profiles of a query are listed.
-func (s *EngineSource) selected(ctx context.Context, q *Query) (*View, error) {
+// View implements Source: the profiles of the query are listed.
+func (s *EngineSource) View(ctx context.Context, q *Query) (*View, error) {
 	service := q.Service
-	if len(q.Only) > 0 && !slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service != q.Only[0].Service }) {
-		service = q.Only[0].Service
+	if services := q.Services(); len(services) == 1 {
+		service = services[0]
 	}
 	v, e, err := s.view(ctx, q.Memory, service, &q.Selection)
 	if err != nil {
@@ -225,6 +212,12 @@ func (s *EngineSource) selected(ctx context.Context, q *Query) (*View, error) {
 	}
 	var wanted func(*EngineType) bool
 	switch {
+	case q.Reads == ReadsTypes:
+		return v, nil
+	case q.Reads == ReadsSeries:
+		wanted = func(t *EngineType) bool {
+			return (q.Profile == "" || q.Profile == t.profile()) && t.Type.Is(q.Type)
+		}
 	case q.Only != nil:
 		wanted = func(t *EngineType) bool {
 			return slices.ContainsFunc(q.Only, func(o Series) bool {
@@ -242,48 +235,4 @@ func (s *EngineSource) selected(ctx context.Context, q *Query) (*View, error) {
 		wanted = func(t *EngineType) bool { return t.profile() == q.Profile && (all || t.Type == types[0]) }
 	}
 	return v, s.list(ctx, e, v, &q.Selection, wanted)
-}
-
-// Select begins to read the samples of a selection.
-func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) {
-	v, err := s.selected(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return v.selected(q)
-}
-
-// Timeline adds up the selected values over time.
-func (s *EngineSource) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline,
-	error) {
-	v, err := s.selected(ctx, s.query(ctx, sel, Want{}))
-	if err != nil {
-		return nil, err
-	}
-	return v.timeline(&sel, points, now, lineBounds{s.window, s.resolution})
-}
-
-// Series lists the series of a selection with their labels.
-func (s *EngineSource) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
-	memory := model.NewMemory(ctx, sel.Meter)
-	b, err := s.Block(ctx, memory, &sel)
-	if err != nil {
-		return nil, err
-	}
-	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
-	if err := b.Series("", memory, func(list []model.BlockSeries) error { return c.block(b, list) }); err != nil {
-		return nil, err
-	}
-	return c.list()
-}
-
-// Block lists the profiles of a selection, in which any of service, profile and type may be empty, and some around it.
-func (s *EngineSource) Block(ctx context.Context, m *model.Memory, sel *model.Selection) (model.Block, error) {
-	v, e, err := s.view(ctx, m, sel.Service, sel)
-	if err != nil {
-		return nil, err
-	}
-	return e, s.list(ctx, e, v, sel, func(t *EngineType) bool {
-		return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.Is(sel.Type)
-	})
 }

@@ -15,13 +15,11 @@ const (
 	selectedBytes        = 640 // of a series in a list that grows
 	sumBytes             = 8
 	nodeBytes            = 96
-	frameBytes           = 320 // with three new strings and the caches of its location
-	stringBytes          = 48  // of a string of frames beside its bytes
-	ruleBytes            = 512 // of a type that a query selects
-	lineKeyBytes         = 64
+	frameBytes           = 320                   // with three new strings and the caches of its location
+	stringBytes          = 48                    // of a string of frames beside its bytes
+	ruleBytes            = 512                   // of a type that a query selects
 	cacheBytes           = 96                    // an entry of a map without its string
 	rowBytes             = 96                    // of a table, without its values
-	plainBytes           = 9                     // of a stack in a table
 	valueBytes           = 24                    // of a growing table; its old copy is collected later
 	writtenBytes         = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
 	eventBytes           = 128

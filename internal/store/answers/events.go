@@ -81,7 +81,7 @@ func (s *Querier) Events(ctx context.Context, sel model.Selection, limit int) (*
 		}
 		typ := selected.Types[samples.Type]
 		unit := kind.NanosPer(typ.Unit)
-		for i, end := range samples.Times {
+		for i, end := range samples.Timestamps {
 			start := end - durationOf(samples.Values[i], unit)
 			if end < sel.From || sel.Until != 0 && start >= sel.Until {
 				continue

@@ -112,16 +112,18 @@ func filterKeys(sel *model.Selection) (keys []filterKey, err error) {
 	return keys, nil
 }
 
-// filterOf returns the filter of a selection for a dictionary.
-func (r *reader) filterOf(dict *dictionary.Dictionary) *filter {
-	f := newFilter(dict, r.memory)
-	f.keys = slices.Clone(r.keys)
+// filterOf returns the filter of a selection for a part.
+func (s *scan) filterOf(p *part) *filter {
+	f := newFilter(p.Dict(), s.memory)
+	f.keys = slices.Clone(s.keys)
 	for i := range f.keys {
-		f.keys[i].key, f.keys[i].known = dict.Strings.Lookup(f.keys[i].name)
+		f.keys[i].key, f.keys[i].known = f.dict.Strings.Lookup(f.keys[i].name)
 	}
-	if r.sel.GroupBy != "" {
-		f.groupKey, f.hasGroupKey = dict.Strings.Lookup(r.sel.GroupBy)
+	if s.sel.GroupBy != "" {
+		f.groupKey, f.hasGroupKey = f.dict.Strings.Lookup(s.sel.GroupBy)
 	}
+	f.resources = p.allResources
+	f.summing, _ = p.Part.(model.Adder)
 	return f
 }
 
@@ -199,45 +201,35 @@ func (f *filter) seriesValue(sr *model.BlockSeries, key dictionary.StringIndex) 
 	return known.value, known.has
 }
 
-// isOverridden reports whether only samples with attributes of their own can match, since the series has other ones.
-func (f *filter) isOverridden(sr *model.BlockSeries) bool {
-	for _, k := range f.keys {
-		if !k.known {
-			continue
-		}
-		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) {
-			return true
-		}
-	}
-	return false
+// decision is what is known of the samples of a series before they are read.
+type decision struct {
+	// required are the keys that samples must have because their series does not have one of the values, as bits.
+	// isOverridden reports that the series has another value of one.
+	required     uint64
+	isOverridden bool
+	// group is the group of all samples, if isGroup reports that they have the same one.
+	group   string
+	isGroup bool
 }
 
-// canMatch reports whether samples of the series can have the attributes. A state counts although they do not: see
-// rule.states.
-func (f *filter) canMatch(sr *model.BlockSeries) bool {
-	for _, k := range f.keys {
-		if !k.known && sr.Values != kind.Gauge {
-			return false
-		}
-		if !k.known {
-			continue
-		}
-		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) &&
-			!f.samplesHave(sr, k.name, k.key, k.exact()) {
-			return false
-		}
-	}
-	return true
-}
-
-// required returns the keys that samples must have because their series does not have one of the values, as bits.
-func (f *filter) required(sr *model.BlockSeries) (required uint64) {
+// decide decides about the samples of a series, and reports whether one can have the attributes.
+func (f *filter) decide(sr *model.BlockSeries) (d decision, canMatch bool) {
 	for i, k := range f.keys {
-		if value, ok := f.seriesValue(sr, k.key); !k.known || !ok || !slices.Contains(k.values, value) {
-			required |= 1 << i
+		value, has := "", false
+		if k.known {
+			value, has = f.seriesValue(sr, k.key)
+		}
+		if has && slices.Contains(k.values, value) {
+			continue
+		}
+		d.required |= 1 << i
+		d.isOverridden = d.isOverridden || has
+		// A state counts although no sample has the key: see rule.states.
+		if !k.known && sr.Values != kind.Gauge || has && !f.samplesHave(sr, k.name, k.key, k.exact()) {
+			return d, false
 		}
 	}
-	return required
+	return d, true
 }
 
 // sample reports whether a sample has the attributes that its series lacks.

@@ -23,9 +23,6 @@ type blockFramer struct {
 	// spans[i] is the range of location i's frames in frames, outermost first.
 	spans  []frameSpan
 	frames []int32
-	// byFunction has the frames of functions of kind user (0) and inlined (1), plus one; byLine has those of other kinds.
-	byFunction [2][]int32
-	byLine     map[lineKey]int32
 	// buildIDs and values have the strings of mappings and attributes that were needed so far: many locations can share a
 	// mapping of many attributes, or an attribute with a long list.
 	buildIDs map[dictionary.MappingIndex]string
@@ -37,26 +34,17 @@ type blockFramer struct {
 
 type frameSpan struct{ start, end uint32 }
 
-type lineKey struct {
-	function dictionary.FunctionIndex
-	// mapping is 0 for functions with a file.
-	mapping dictionary.StringIndex
-	kind    string
-}
-
 func (f *blockFramer) begin() error {
 	if f.spans != nil {
 		return nil
 	}
-	f.taken = 8*f.dict.Locations.Len() + 4*f.dict.Strings.Len() + 8*f.dict.Functions.Len()
+	f.taken = 8*f.dict.Locations.Len() + 4*f.dict.Strings.Len()
 	if err := f.b.memory.Grow(f.taken); err != nil {
 		return err
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
-	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[dictionary.MappingIndex]string{},
-		map[dictionary.AttributeIndex]string{}
+	f.buildIDs, f.values = map[dictionary.MappingIndex]string{}, map[dictionary.AttributeIndex]string{}
 	f.numbers = make([]int32, f.dict.Strings.Len())
-	f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 	f.frames = append(f.frames, 0) // no span ends at 0
 	return nil
 }
@@ -146,38 +134,6 @@ func AddressName(address uint64, mapping string) string {
 // baseName returns the last part of a path. It looks at the path's end alone: many locations can have a long one.
 func baseName(file string) string { return path.Base(file[max(0, len(file)-4096):]) }
 
-func (f *blockFramer) line(base Frame, binary dictionary.StringIndex, line dictionary.Line, inlined bool) int32 {
-	hasFile := f.dict.Functions.At(line.Function).Filename != 0
-	if hasFile {
-		binary = 0
-	}
-	known := &f.byFunction[0][line.Function]
-	if inlined && base.Kind == kindUser {
-		base.Kind = kindInlined
-		known = &f.byFunction[1][line.Function]
-	}
-	i, isFast := *known-1, hasFile && (base.Kind == kindUser || base.Kind == kindInlined)
-	if !isFast {
-		var ok bool
-		if i, ok = f.byLine[lineKey{line.Function, binary, base.Kind}]; !ok {
-			i = -1
-		}
-	}
-	if i < 0 {
-		i = f.function(base, binary, line)
-		if isFast {
-			*known = i + 1
-		} else {
-			f.take(lineKeyBytes)
-			f.byLine[lineKey{line.Function, binary, base.Kind}] = i
-		}
-	}
-	if frame := &f.b.frames[i]; frame.Line != line.Line {
-		frame.Line = f.dict.Functions.At(line.Function).StartLine
-	}
-	return i
-}
-
 const unknownName = "(unknown)"
 
 func nameOf(f *dictionary.Function) dictionary.StringIndex { return cmp.Or(f.Name, f.SystemName) }
@@ -207,21 +163,29 @@ func (s *Samples) Begins(row int, names []string) bool {
 	return len(names) == 0
 }
 
-// function returns the frame of a function whose kind is the base's, or another by its name.
-func (f *blockFramer) function(base Frame, binary dictionary.StringIndex, line dictionary.Line) int32 {
+// line returns the frame of a line, whose kind is the base's, or another by its name.
+func (f *blockFramer) line(base Frame, binary dictionary.StringIndex, line dictionary.Line, inlined bool) int32 {
 	function := f.dict.Functions.At(line.Function)
 	name := nameOf(&function)
 	base.Name, base.File, base.Line = f.dict.Strings.At(name), f.dict.Strings.At(function.Filename), line.Line
-	switch {
-	case name == 0:
-		base.Name, base.Kind = unknownName, kindUnknown
-		return f.b.frameIndex(base)
-	case strings.HasPrefix(base.Name, "runtime.") &&
-		(base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
+	if inlined && base.Kind == kindUser {
+		base.Kind = kindInlined
+	}
+	if strings.HasPrefix(base.Name, "runtime.") &&
+		(base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go") {
 		base.Kind = kindRuntime
 	}
-	return f.b.keyedFrame(frameKey{f.number(name), f.number(cmp.Or(function.Filename, binary)), f.b.number(base.Kind)},
-		base)
+	key := frameKey{name: f.number(name), file: f.number(cmp.Or(function.Filename, binary))}
+	if name == 0 {
+		base.Name, base.Kind = unknownName, kindUnknown
+		key = frameKey{name: f.b.number(base.Name), file: f.number(function.Filename)}
+	}
+	key.kind = f.b.number(base.Kind)
+	i := f.b.keyedFrame(key, base)
+	if frame := &f.b.frames[i]; frame.Line != line.Line {
+		frame.Line = function.StartLine
+	}
+	return i
 }
 
 func (f *blockFramer) number(i dictionary.StringIndex) int32 {

@@ -47,34 +47,35 @@ func (s *Querier) Diff(ctx context.Context, sel, base model.Selection, maxNodes 
 func (s *Querier) graph(ctx context.Context, sides []model.Selection, maxNodes int) (*Graph, error) {
 	var g Graph
 	memory := model.NewMemory(ctx, sides[0].Meter)
-	asTime := false
-	var compute func(parts int) error
-	compute = func(parts int) (err error) {
+	err := memory.Fitted(func(parts int) (err error) {
 		b := newTreeBuilder(memory)
 		b.parts = parts
-		ends, periods := make([]int64, len(sides)), make([][2]int64, len(sides))
+		selected := make([]*Selected, len(sides))
 		for side, sel := range sides {
-			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory, asTime: asTime},
-				side)
+			selected[side], err = s.Select(ctx, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory})
 			if err != nil {
 				return err
 			}
-			if ends[side], periods[side] = summary.Until, summary.periods; side == 0 {
-				g.Summary = summary
+			defer selected[side].Close()
+		}
+		if differ(selected) {
+			for _, in := range selected {
+				in.countTime()
 			}
 		}
-		if !asTime && differ(periods) {
-			asTime = true
-			memory.Release(memory.InUse())
-			return compute(parts)
+		for side, in := range selected {
+			if err := in.addTo(b, side); err != nil {
+				return err
+			}
 		}
-		if err := s.unite(ctx, b, sides, ends); err != nil {
+		if err := s.unite(ctx, b, sides, selected); err != nil {
 			return err
 		}
+		g.Summary = selected[0].Summary
 		g.Tree, err = b.finish(max(maxNodes, 1), len(sides) > 1)
 		return err
-	}
-	if err := memory.Fitted(compute); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &g, nil
@@ -94,22 +95,17 @@ func GraphOf(s *Samples) (*Graph, error) {
 }
 
 // differ reports whether samples of two sides stand for different times, so that their numbers cannot be compared.
-func differ(periods [][2]int64) bool {
-	return len(periods) > 1 && periods[0] != periods[1] && periods[0][0] > 0 && periods[1][0] > 0
+func differ(sides []*Selected) bool {
+	return len(sides) > 1 && sides[0].periods != sides[1].periods && sides[0].periods[0] > 0 && sides[1].periods[0] > 0
 }
 
-// addTo adds the samples of a query to a side of a tree.
-func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, side int) (summary Summary, err error) {
-	selected, err := s.Select(ctx, q)
-	if err != nil {
-		return summary, err
-	}
-	defer selected.Close()
-	err = selected.Read(func(samples *Samples) error { return b.add(samples, q.GroupBy, side) })
-	if u := uninterestingOf(selected.Newest); u.drop != nil {
+// addTo adds the samples to a side of a tree.
+func (r *Selected) addTo(b *treeBuilder, side int) error {
+	err := r.Read(func(samples *Samples) error { return b.add(samples, r.scan.query.GroupBy, side) })
+	if u := uninterestingOf(r.Newest); u.drop != nil {
 		b.uninteresting = u
 	}
-	return selected.Summary, err
+	return err
 }
 
 // Ends returns, for each node, the first one after it that is not below it: nodes are in the order of a walk, depth

@@ -72,7 +72,7 @@ func (s *Querier) HeatMap(ctx context.Context, sel model.Selection, columns, row
 	b := newBins(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
 	scale := kind.NanosPer(h.Type.Unit)
 	err = selected.Read(func(samples *Samples) error {
-		for i, end := range samples.Times {
+		for i, end := range samples.Timestamps {
 			value := samples.Values[i]
 			if b.add(end-durationOf(value, scale), end, float64(value)*samples.Weight) {
 				h.Observations++

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -51,9 +52,8 @@ const (
 	namesakeBytes = 64
 )
 
-// unite makes one frame of all that are one function, and leaves out those of no interest. summaries has the last time
-// of each side.
-func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selection, ends []int64) error {
+// unite makes one frame of all that are one function, and leaves out those of no interest.
+func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selection, selected []*Selected) error {
 	if err := b.memory.Grow(namesakeBytes * len(b.frames)); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selec
 		if len(same) == 0 {
 			break
 		}
-		if err := s.search(ctx, &e, sel, ends[side]); err != nil {
+		if err := s.search(ctx, &e, sel, selected[side].Until); err != nil {
 			return err
 		}
 	}
@@ -124,58 +124,65 @@ func (b *treeBuilder) isCaller(node int32) bool {
 	return node > 0 && b.frames[b.frame[node]].Kind != kindGroup
 }
 
-// replaceFrames replaces each frame by another, and adds up the nodes that become the same. Nodes move to the front, in
-// their order. Values of frames that are dropped, and of all below them, go to their callers.
+// replaceFrames replaces each frame by another. Values of frames that are dropped, and of all below them, go to their
+// callers.
 func (b *treeBuilder) replaceFrames(to []int32, dropped []bool) error {
+	isGone := make([]bool, len(b.parent))
+	return b.moveNodes(func(i, parent int32) (int32, bool) {
+		frame := b.frame[i]
+		if frame == leftOut {
+			return frame, !isGone[b.parent[i]]
+		}
+		isGone[i] = isGone[b.parent[i]] || dropped != nil && dropped[frame] && b.isCaller(parent)
+		return to[frame], !isGone[i]
+	})
+}
+
+// moveNodes moves nodes to the front, in their order, and adds up those that become the same. frameOf returns the new
+// frame of a node, whose parent has moved already, or false if its values go to that.
+func (b *treeBuilder) moveNodes(frameOf func(i, parent int32) (frame int32, stays bool)) error {
 	n := len(b.parent)
-	if err := cmp.Or(b.memory.Grow(5*n), b.memory.Check()); err != nil {
+	if err := cmp.Or(b.memory.Grow(movedNodeBytes*n), b.memory.Check()); err != nil {
 		return err
 	}
-	defer b.memory.Release(5 * n)
-	position, isGone := make([]int32, n), make([]bool, n)
+	defer b.memory.Release(movedNodeBytes * n)
+	position := make([]int32, n)
 	b.index.Reset(0)
 	count := int32(1)
-	for i := 1; i < n; i++ {
-		parent, frame, at := position[b.parent[i]], b.frame[i], int32(0)
-		var p dictionary.HashProbe
-		isGone[i] = isGone[b.parent[i]] || frame >= 0 && int(frame) < len(dropped) && dropped[frame] && b.isCaller(parent)
-		switch {
-		case isGone[i]:
-			at = parent
-		case frame >= 0:
-			frame = to[frame]
-			at, p = b.find(parent, frame)
-		}
-		if at != 0 {
-			for side := range b.self {
-				b.self[side][at] += b.self[side][i]
+	for i := int32(1); int(i) < n; i++ {
+		at := position[b.parent[i]]
+		if frame, stays := frameOf(i, at); stays {
+			known, p := b.find(at, frame)
+			if known == 0 {
+				known = count
+				b.index.Insert(p, count)
+				b.parent[count], b.frame[count] = at, frame
+				count++
 			}
-		} else {
-			at = count
-			count++
-			b.parent[at], b.frame[at] = parent, frame
-			for side := range b.self {
-				b.self[side][at] = b.self[side][i]
-			}
-			if frame >= 0 {
-				b.index.Insert(p, at)
-			}
+			at = known
 		}
 		position[i] = at
 	}
-	for side, fractions := range b.fractions {
-		for i, v := range fractions {
-			fractions[i] = 0
-			fractions[position[i]] += v
-		}
-		b.fractions[side] = fractions[:min(len(fractions), int(count))]
-	}
 	b.parent, b.frame = b.parent[:count], b.frame[:count]
 	for side := range b.self {
-		b.self[side] = b.self[side][:count]
+		moveValues(&b.self[side], position, count)
+		moveValues(&b.fractions[side], position, count)
 	}
 	return b.memory.Check()
 }
+
+// moveValues adds the values of nodes to those of others, which are at or before them.
+func moveValues[T int64 | float64](values *[]T, position []int32, count int32) {
+	list := *values
+	for i, v := range list {
+		list[i] = 0
+		list[position[i]] = otlp.SaturatingAdd(list[position[i]], v)
+	}
+	*values = list[:min(len(list), int(count))]
+}
+
+// movedNodeBytes is what a node takes while nodes are moved.
+const movedNodeBytes = 5
 
 // evidence is how many elements at the end of its path tell a function from the others of its name.
 type evidence struct {

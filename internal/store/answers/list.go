@@ -55,20 +55,25 @@ func servicesOf(profiles []ProfileInfo) (list []ServiceInfo) {
 	return list
 }
 
-// profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds
-// the instances of a series.
-func (v *View) profiles(service, profile string, count func(*ProfileInfo, *model.BlockSeries)) ([]ProfileInfo, error) {
+// profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. Instances
+// are counted unless there is a name.
+func (v *View) profiles(service, profile string) ([]ProfileInfo, error) {
 	type key struct {
 		service, profile string
 		model.SampleType
 	}
 	type found struct {
 		ProfileInfo
-		position int32 // of the latest profile
-		number   int
+		position  int32 // of the latest profile
+		number    int
+		instances map[uint64]bool
 	}
 	byKey := map[key]*found{}
-	err := v.eachSeries(service, func(_ model.Block, list []model.BlockSeries) error {
+	blocks := v.Blocks
+	if v.lists != nil {
+		blocks = v.lists
+	}
+	err := v.eachSeries(blocks, service, func(_ model.Block, list []model.BlockSeries) error {
 		for i := range list {
 			sr := &list[i]
 			if profile != "" && sr.Profile != profile {
@@ -78,14 +83,23 @@ func (v *View) profiles(service, profile string, count func(*ProfileInfo, *model
 			p := byKey[k]
 			if p == nil {
 				p = &found{ProfileInfo: ProfileInfo{Service: sr.Service, Profile: sr.Profile, Type: sr.Type, From: sr.From,
-					Until: sr.Until}, number: len(byKey)}
+					Until: sr.Until}, number: len(byKey), instances: map[uint64]bool{}}
 				byKey[k] = p
+				_ = v.Memory.Grow(catalogBytes) // eachSeries checks
 			}
 			p.position, p.Values, p.PeriodType = sr.Position, model.Shown(sr.Values), sr.Period
 			p.From, p.Until = min(p.From, sr.From), max(p.Until, sr.Until)
 			p.Samples, p.Bytes, p.Moved = p.Samples+sr.Samples, p.Bytes+sr.Bytes, p.Moved+sr.Moved
 			p.Timestamps = p.Timestamps || sr.Timestamps
-			count(&p.ProfileInfo, sr)
+			switch {
+			case profile != "":
+			case v.instances != nil:
+				p.Instances = max(p.Instances, v.instances(sr))
+			case !p.instances[sr.Instance]:
+				p.instances[sr.Instance] = true
+				p.Instances++
+				_ = v.Memory.Grow(cacheBytes)
+			}
 		}
 		return nil
 	})
@@ -155,16 +169,17 @@ func (s *Querier) Attributes(ctx context.Context, sel model.Selection, limit int
 		if err := c.begin(samples.Dict); err != nil {
 			return err
 		}
-		n := cmp.Or(samples.Count, samples.Len())
-		c.count(ResourceScope, samples.Resource, n)
-		c.count(ProfileScope, samples.Profile, n)
-		if len(samples.Attributes) == 1 {
-			c.count(SampleScope, dictionary.AttributeSetIndex(samples.Attributes[0]), n)
-		} else {
-			for _, set := range samples.Attributes {
-				c.count(SampleScope, dictionary.AttributeSetIndex(set), 1)
+		sum := 0
+		for i := range samples.Len() {
+			n := 1
+			if len(samples.Counts) > 0 {
+				n = int(samples.Counts[i])
 			}
+			sum += n
+			c.count(SampleScope, dictionary.AttributeSetIndex(model.At(samples.Attributes, i)), n)
 		}
+		c.count(ResourceScope, samples.Resource, sum)
+		c.count(ProfileScope, samples.Profile, sum)
 		return q.Memory.Check()
 	})
 	if err := cmp.Or(err, c.endBlock()); err != nil {

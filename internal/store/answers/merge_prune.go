@@ -20,7 +20,7 @@ import (
 
 // tableBytes is what the rows take so far.
 func (m *merger) tableBytes() int {
-	return len(m.rows)*rowBytes + valueBytes*(len(m.values)+len(m.fractions)) + plainBytes*len(m.plain)
+	return len(m.rows)*rowBytes + valueBytes*(len(m.values)+len(m.fractions))
 }
 
 // isFull reports whether the samples have taken their part of the memory, with what they take in the end.
@@ -41,44 +41,32 @@ func (m *merger) prune() error {
 	if err := cmp.Or(m.memory.Grow(pruning), m.memory.Check()); err != nil {
 		return err
 	}
-	before, old, leftOut := m.table, m.dict, m.leftOut
-	keep := m.largest(len(m.rows) / 4)
+	old, leftOut, keep := m.dict, m.leftOut, m.largest(len(m.rows)/4)
 	m.memory.Release(m.dictBytes + m.tableBytes())
-	m.reset(dictionary.NewCopying())
-	moves := mover.New(old, m.dict)
+	dict := dictionary.NewCopying()
+	moves := mover.New(old, dict)
 	var stacks []dictionary.StackIndex
-	for i, row := range before.rows {
+	for i, row := range m.rows {
 		if keep[i] {
 			stacks = append(stacks, dictionary.StackIndex(row.stack))
 		}
 	}
 	moves.Stacks(stacks)
-	for i, row := range before.rows {
-		var id identity
+	m.addAgain(dict, func(i int, row identity) identity {
 		switch {
 		case keep[i]:
-			id = identity{
-				stack:      int32(moves.Stack(dictionary.StackIndex(row.stack))),
-				attributes: int32(moves.Set(dictionary.AttributeSetIndex(row.attributes))),
-				link:       int32(moves.Link(dictionary.LinkIndex(row.link))), timed: row.timed, timestamp: row.timestamp,
-			}
+			row.stack = int32(moves.Stack(dictionary.StackIndex(row.stack)))
+			row.attributes = int32(moves.Set(dictionary.AttributeSetIndex(row.attributes)))
+			row.link = int32(moves.Link(dictionary.LinkIndex(row.link)))
+			return row
 		case leftOut[row.stack]:
-			id.stack = int32(moves.Stack(dictionary.StackIndex(row.stack)))
-			m.leftOut[id.stack] = true
-		default:
-			id.stack = m.leftOutBelow(moves, old.Stacks.At(dictionary.StackIndex(row.stack)))
-			m.leftOutRows++
+			row = identity{stack: int32(moves.Stack(dictionary.StackIndex(row.stack)))}
+			m.leftOut[row.stack] = true
+			return row
 		}
-		m.growPlain()
-		for column := range m.types {
-			if v := before.values[i*m.types+column]; v != 0 || keep[i] {
-				m.table.add(id, column, v)
-			}
-			if before.fractions != nil {
-				m.table.addFraction(id, column, before.fractions[i*m.types+column])
-			}
-		}
-	}
+		m.leftOutRows++
+		return identity{stack: m.leftOutBelow(moves, old.Stacks.At(dictionary.StackIndex(row.stack)))}
+	})
 	m.mappings = m.mappings[:0]
 	for i := range m.dict.Mappings.Len() {
 		m.mappings = append(m.mappings, dictionary.MappingIndex(i))
@@ -109,21 +97,7 @@ func (m *merger) largest(n int) []bool {
 			sizes[i/m.types] = max(sizes[i/m.types], value(i)/whole)
 		}
 	}
-	sorted := slices.Sorted(slices.Values(sizes))
-	least := sorted[len(sorted)-n]
-	keep := make([]bool, len(sizes))
-	for i, size := range sizes {
-		if keep[i] = size > least; keep[i] {
-			n--
-		}
-	}
-	for i, size := range sizes {
-		if size == least && n > 0 && !m.leftOut[m.rows[i].stack] {
-			keep[i] = true
-			n--
-		}
-	}
-	return keep
+	return largest(sizes, n, func(i int, _ []bool) bool { return !m.leftOut[m.rows[i].stack] })
 }
 
 // maxLeftOut is how many outermost locations are kept apart in what is left out.

@@ -10,7 +10,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // newestProfile finds the latest profile of a query, and what its series have in common. Of each block, it keeps
@@ -22,13 +21,9 @@ type newestProfile struct {
 	// fields are those of the latest profile so far, which ended at last.
 	fields *ProfileFields
 	last   int64
-	// latest is that of the current block, if it is later. sets are the sets of attributes of the block's series.
+	// latest is that of the current part, if it is later. sets are the sets of attributes of the part's series.
 	latest *model.Profile
 	sets   map[dictionary.AttributeSetIndex]bool
-	// moves is from the dictionary from: blocks in memory have one for all services.
-	moves      *mover.Mover
-	from       *dictionary.Dictionary
-	movesBytes int
 	// dict has the copies. known is how many sets there were, and counts how many of them have an attribute.
 	dict   *dictionary.Dictionary
 	known  int
@@ -42,7 +37,7 @@ func newNewest(m *model.Memory) newestProfile {
 	}
 }
 
-// add adds a profile of the current block.
+// add adds a profile of the current part.
 func (n *newestProfile) add(w *weightedProfile, at int64) {
 	if n.time == 0 || at < n.time {
 		n.time = at
@@ -55,38 +50,11 @@ func (n *newestProfile) add(w *weightedProfile, at int64) {
 
 // endPart copies what is needed of a part, which is released then.
 func (n *newestProfile) endPart(p model.Part) error {
-	if len(n.sets) == 0 {
-		return nil
-	}
-	dict, taken := p.Dict(), 0
-	if n.from != dict {
-		n.endMoves()
-		n.movesBytes = moverBytes(dict)
-		if err := n.memory.Grow(n.movesBytes); err != nil {
-			return err
-		}
-		n.moves, n.from = mover.New(dict, n.dict), dict
-	}
-	for set := range n.sets {
-		taken += setBytes(dict, set)
-	}
-	if n.latest != nil {
-		m := p.Meta(n.latest)
-		taken += setBytes(dict, m.Attributes) + setBytes(dict, m.Scope)
-	}
-	defer n.memory.Release(taken)
-	if err := n.memory.Grow(taken); err != nil {
-		return err
-	}
+	c := attributeCopier{newestProfile: n, from: p.Dict(), copies: map[int32]int32{}}
+	defer func() { n.memory.Release(c.taken) }()
 	before := n.bytes()
-	attributesOf := func(set dictionary.AttributeSetIndex) (list []int32) {
-		for _, i := range dict.AttributeSets.At(set) {
-			list = append(list, int32(n.moves.Attribute(dictionary.AttributeIndex(i))))
-		}
-		return list
-	}
 	for set := range n.sets {
-		for _, i := range attributesOf(set) {
+		for _, i := range c.set(set) {
 			n.counts[dictionary.AttributeIndex(i)]++
 		}
 	}
@@ -97,25 +65,10 @@ func (n *newestProfile) endPart(p model.Part) error {
 		n.latest = nil
 		n.fields = &ProfileFields{
 			Dict: n.dict, PeriodType: strings.Clone(m.PeriodType), PeriodUnit: strings.Clone(m.PeriodUnit), Period: m.Period,
-			Attributes: attributesOf(m.Attributes), Scope: attributesOf(m.Scope),
+			Attributes: c.set(m.Attributes), Scope: c.set(m.Scope),
 		}
 	}
 	return n.memory.Grow(n.bytes() - before)
-}
-
-// endMoves frees what is known of a dictionary.
-func (n *newestProfile) endMoves() {
-	n.memory.Release(n.movesBytes)
-	n.moves, n.from, n.movesBytes = nil, nil, 0
-}
-
-// setBytes is about what a copy of a set of attributes takes.
-func setBytes(d *dictionary.Dictionary, set dictionary.AttributeSetIndex) (bytes int) {
-	for _, i := range d.AttributeSets.At(set) {
-		a := d.Attributes.At(dictionary.AttributeIndex(i))
-		bytes += 2*cacheBytes + len(d.Strings.At(a.Key)) + a.Value.EncodedLen()
-	}
-	return bytes
 }
 
 func (n *newestProfile) bytes() int { return n.dict.MemoryBytes() + cacheBytes*len(n.counts) }
@@ -130,4 +83,33 @@ func (n *newestProfile) newest() *ProfileFields {
 		return kind.IsSeriesAttribute(key) && n.counts[dictionary.AttributeIndex(i)] != n.known
 	})
 	return n.fields
+}
+
+// attributeCopier copies attributes of a part, each once: very many sets can share one with a long list.
+type attributeCopier struct {
+	*newestProfile
+	from   *dictionary.Dictionary
+	copies map[int32]int32
+	taken  int
+}
+
+// set returns the copies of the attributes of a set. Those that would need too much memory are missing: endPart returns
+// the error.
+func (c *attributeCopier) set(set dictionary.AttributeSetIndex) (list []int32) {
+	for _, i := range c.from.AttributeSets.At(set) {
+		at, ok := c.copies[i]
+		if !ok {
+			a := c.from.Attributes.At(dictionary.AttributeIndex(i))
+			key, unit := c.from.Strings.At(a.Key), c.from.Strings.At(a.Unit)
+			bytes := 3*cacheBytes + len(key) + len(unit) + a.Value.EncodedLen()
+			if c.taken += bytes; c.memory.Grow(bytes) != nil {
+				return nil
+			}
+			a.Key, a.Unit = c.dict.Strings.Intern(key), c.dict.Strings.Intern(unit)
+			at = int32(c.dict.Attributes.Intern(a))
+			c.copies[i] = at
+		}
+		list = append(list, at)
+	}
+	return list
 }

@@ -23,7 +23,12 @@ func (s *Querier) NameTree(ctx context.Context, queries ...*Query) (tree *Tree, 
 			if len(q.Only) == 0 {
 				continue
 			}
-			if _, err := s.addTo(ctx, b, q, side); err != nil {
+			selected, err := s.Select(ctx, q)
+			if err != nil {
+				return err
+			}
+			err = selected.addTo(b, side)
+			if selected.Close(); err != nil {
 				return err
 			}
 		}
@@ -36,7 +41,7 @@ func (s *Querier) NameTree(ctx context.Context, queries ...*Query) (tree *Tree, 
 // kept returns the stacks and weighted values of the samples that keep chooses.
 func (s *Samples) kept(keep func(samples *Samples, row int) bool) *Samples {
 	out := *s
-	out.Stacks, out.Attributes, out.Links, out.Values, out.Weight = nil, nil, nil, nil, 1
+	out.Columns, out.Weight = model.Columns{}, 1
 	for i := range s.Values {
 		if keep(s, i) {
 			value := otlp.SaturatingMultiply(s.Values[i], int64(s.Weight))

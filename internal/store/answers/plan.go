@@ -80,7 +80,7 @@ func (r *rule) counted() *tally {
 }
 
 // see adds a selected profile.
-func (r *rule) see(sel *model.Selection, w *weightedProfile, isMean, isOverridden bool) {
+func (r *rule) see(sel *model.Selection, w *weightedProfile, isMean bool) {
 	from, until, _ := sel.Overlap(w.Start, w.end)
 	switch {
 	case w.Flags&model.IsBaseline != 0:
@@ -88,7 +88,7 @@ func (r *rule) see(sel *model.Selection, w *weightedProfile, isMean, isOverridde
 		return
 	case w.Values != kind.Gauge || !isMean:
 		r.isFractional = r.isFractional || w.weight != math.Trunc(w.weight)
-	case isOverridden:
+	case w.series.isOverridden:
 		r.overridden.add(from, until)
 	default:
 		r.states.add(from, until)
@@ -97,12 +97,12 @@ func (r *rule) see(sel *model.Selection, w *weightedProfile, isMean, isOverridde
 }
 
 // end decides what depends on all profiles.
-func (r *rule) end(asTime bool) {
+func (r *rule) end() {
 	r.isFractional = r.isFractional || r.states.isMixed || r.overridden.isMixed || r.states.isSet && r.overridden.isSet
 	if !r.states.isSet {
 		r.states = r.overridden
 	}
-	r.isTime = r.periods[0] > 0 && (r.periods[0] < r.periods[1] || asTime)
+	r.isTime = r.periods[0] > 0 && r.periods[0] < r.periods[1]
 }
 
 // plan makes the rules of a scan, and describes what is selected.
@@ -116,23 +116,27 @@ func (s *scan) plan() (*Selected, error) {
 	}
 	isMean := s.only == nil && !s.query.LastState
 	s.memory.Progress.Begin(s.view.OnDisk)
-	err := s.eachPart(len(s.keys) > 0, func(p *part) error {
-		for of := range model.Runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
-			if of[0].typ == 0 {
-				out.Values = model.Shown(of[len(of)-1].Values)
-			}
-			if err := s.planType(p, of, isMean); err != nil {
-				return err
-			}
+	err := s.eachPart(len(s.keys) > 0, func(of []selectedSeries) error {
+		if of[0].typ == 0 {
+			out.Values = model.Shown(of[len(of)-1].Values)
 		}
-		return nil
+		r := &s.rules[of[0].typ]
+		return s.eachBatch(of, func(list []weightedProfile) error {
+			for i := range list {
+				if r.timeType != (model.SampleType{}) {
+					r.seePeriod(s.part.Meta(&list[i].Profile).Period)
+				}
+				r.see(&s.query.Selection, &list[i], isMean)
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range s.rules {
 		r := &s.rules[i]
-		r.end(s.query.asTime)
+		r.end()
 		if out.Samples += r.counted().samples; r.isTime {
 			out.Types[i] = r.timeType
 		}
@@ -145,16 +149,12 @@ func (s *scan) plan() (*Selected, error) {
 	return out, nil
 }
 
-// planType shows the profiles of series of one type to its rule.
-func (s *scan) planType(p *part, of []selectedSeries, isMean bool) error {
-	r := &s.rules[of[0].typ]
-	return s.eachBatch(p, of, func(list []weightedProfile) error {
-		for i := range list {
-			if r.timeType != (model.SampleType{}) {
-				r.seePeriod(p.Meta(&list[i].Profile).Period)
-			}
-			r.see(&s.query.Selection, &list[i], isMean, s.filter.isOverridden(list[i].series))
+// countTime makes samples count as the time for which they stand, where that is known.
+func (r *Selected) countTime() {
+	for i := range r.scan.rules {
+		if of := &r.scan.rules[i]; of.periods[0] > 0 {
+			of.isTime, r.Types[i] = true, of.timeType
 		}
-		return nil
-	})
+	}
+	r.Type = r.Types[0]
 }

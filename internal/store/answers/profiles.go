@@ -64,9 +64,8 @@ func (s *Querier) merge(ctx context.Context, q *Query, parts int) (*Merged, erro
 	defer selected.Close()
 	m := &merger{Selected: selected, sel: &q.Selection, parts: parts}
 	m.memory, m.types = q.Memory, len(selected.Types)
-	m.reset(dictionary.NewCopying())
 	m.maxValues = min(minMergedValues+rowValues*selected.Samples, maxMergedValues)
-	m.room = m.maxValues
+	m.reset(dictionary.NewCopying())
 	if err := selected.Read(m.add); err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func (s *Querier) merge(ctx context.Context, q *Query, parts int) (*Merged, erro
 // shorten replaces the stacks of samples of one type, and adds up the samples that become equal.
 func (m *merger) shorten(by Shorten) error {
 	m.round()
-	before, stacks := m.table, make([]int32, len(m.rows))
+	stacks := make([]int32, len(m.rows))
 	for i, id := range m.rows {
 		stacks[i] = id.stack
 	}
@@ -92,14 +91,26 @@ func (m *merger) shorten(by Shorten) error {
 	if err := by(m.memory, m.dict, stacks, m.values); err != nil {
 		return err
 	}
-	m.reset(m.dict)
-	m.room = m.maxValues
-	for i, id := range before.rows {
-		id.stack = stacks[i]
-		m.growPlain()
-		m.table.add(id, 0, before.values[i])
-	}
+	m.addAgain(m.dict, func(i int, row identity) identity {
+		row.stack = stacks[i]
+		return row
+	})
 	return m.ended()
+}
+
+// addAgain adds the values of all rows to others, over another dictionary.
+func (m *merger) addAgain(dict *dictionary.Dictionary, to func(i int, row identity) identity) {
+	before := m.table
+	m.reset(dict)
+	for i, row := range before.rows {
+		id := to(i, row)
+		for at := i * m.types; at < (i+1)*m.types; at++ {
+			m.table.add(id, at%m.types, before.values[at])
+			if before.fractions != nil {
+				m.table.addFraction(id, at%m.types, before.fractions[at])
+			}
+		}
+	}
 }
 
 // merger merges the columns of a pprof, over one dictionary.
@@ -126,8 +137,8 @@ type merger struct {
 
 // reset begins with an empty table and dictionary.
 func (m *merger) reset(dict *dictionary.Dictionary) {
-	m.dict, m.dictBytes = dict, dict.MemoryBytes()
-	m.rows, m.values, m.fractions, m.plain, m.leftOut = nil, nil, nil, nil, map[int32]bool{}
+	m.dict, m.dictBytes, m.room = dict, dict.MemoryBytes(), m.maxValues
+	m.rows, m.values, m.fractions, m.leftOut = nil, nil, nil, map[int32]bool{}
 	m.index = dictionary.HashIndex{}
 	m.index.Reset(0)
 }
@@ -160,16 +171,15 @@ func (m *merger) add(s *Samples) error {
 			link:       int32(m.moves.Link(dictionary.LinkIndex(model.At(s.Links, i)))),
 		}
 		if s.IsTimed {
-			id.timed, id.timestamp = true, s.Times[i]
+			id.timed, id.timestamp = true, s.Timestamps[i]
 		}
-		m.growPlain()
-		switch {
-		case s.Fractions != nil:
+		if value := model.At(s.Values, i); isWhole {
+			m.table.add(id, s.Type, otlp.SaturatingMultiply(value, int64(s.Weight)))
+		} else {
+			m.table.addFraction(id, s.Type, float64(value)*s.Weight)
+		}
+		if s.Fractions != nil {
 			m.table.addFraction(id, s.Type, s.Fractions[i]*s.Weight)
-		case isWhole:
-			m.table.add(id, s.Type, otlp.SaturatingMultiply(s.Values[i], int64(s.Weight)))
-		default:
-			m.table.addFraction(id, s.Type, float64(s.Values[i])*s.Weight)
 		}
 		if i%rowsPerStep == 0 {
 			if err := m.step(); err != nil {
@@ -181,14 +191,6 @@ func (m *merger) add(s *Samples) error {
 		return err
 	}
 	return m.ended()
-}
-
-// growPlain makes room for all stacks.
-func (m *merger) growPlain() {
-	if more := m.dict.Stacks.Len() - len(m.plain); more > 0 {
-		_ = m.memory.Grow(plainBytes * more) // step checks
-		m.plain = append(m.plain, make([]int32, more)...)
-	}
 }
 
 // step takes the memory by which the dictionary has grown, and prunes what is full.

@@ -4,35 +4,13 @@
 package answers
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// This file reads the samples of a query from a view: Source.Select of a Store.
-
-type viewReader struct {
-	*scan
-	selected *Selected
-	newest   newestProfile
-	// durations and counts are the sum of the durations and the number of the profiles of each type.
-	durations []int64
-	counted   []int
-	// out is what Read's callers use, and buffers are its columns if they are no sums.
-	out     Samples
-	buffers *rowBuffers
-}
-
-// rowsPerRead is the most rows of Samples that are no sums.
-const rowsPerRead = 512
-
-type rowBuffers struct {
-	stacks, attributes, links [rowsPerRead]int32
-	times, values             [rowsPerRead]int64
-	fractions                 [rowsPerRead]float64
-}
+// This file reads the samples of a query.
 
 // selected plans a query.
 func (v *View) selected(q *Query) (*Selected, error) {
@@ -55,17 +33,10 @@ func (v *View) selected(q *Query) (*Selected, error) {
 		selected.Values = q.Only[0].Values
 	}
 	s.reads = true
-	want := q.Want
-	s.apart = apart{want.Profiles, want.Series, model.SumsWanted{
-		ColumnsWanted: model.ColumnsWanted{Attributes: want.Attributes, Timestamps: want.Times, Links: want.Links},
-		Stacks:        want.Stacks, Counts: want.isCount(),
-	}}
-	r := &viewReader{
-		scan: s, selected: selected, newest: newNewest(v.Memory), durations: make([]int64, len(types)),
-		counted: make([]int, len(types)),
-	}
-	s.blockEnded = r.newest.endMoves
-	selected.SampleReader = r
+	selected.scan, selected.latest = s, newNewest(v.Memory)
+	selected.durations, selected.counts = make([]int64, len(types)), make([]int, len(types))
+	selected.ints = &sums[int64]{scan: s, set: func(out *Samples, values []int64) { out.Values = values }}
+	selected.floats = &sums[float64]{scan: s, set: func(out *Samples, values []float64) { out.Fractions = values }}
 	return selected, nil
 }
 
@@ -79,7 +50,7 @@ func (v *View) typesOf(q *Query) ([]model.SampleType, error) {
 	case !q.TimedOnly || q.Profile != "":
 		return v.resolveTypes(&q.Selection, q.allTypes())
 	}
-	list, err := v.profiles(q.Service, "", func(*ProfileInfo, *model.BlockSeries) {})
+	list, err := v.profiles(q.Service, "")
 	if err != nil {
 		return nil, err
 	}
@@ -95,74 +66,62 @@ func (v *View) typesOf(q *Query) ([]model.SampleType, error) {
 	return types, nil
 }
 
-func (r *viewReader) Close() { r.view.Release() }
+// Close ends the reading.
+func (r *Selected) Close() { r.scan.view.Release() }
 
-func (r *viewReader) Read(use func(*Samples) error) error {
-	want := r.query.Want
+// Read calls use with all samples, part by part: dictionaries are not the same in all parts.
+func (r *Selected) Read(use func(*Samples) error) error {
+	want := r.scan.query.Want
 	// The total of a profile is beside it.
-	withDictionary := r.only == nil || want.Stacks || want.Attributes || want.Links || want.Series || !want.Profiles
-	if keep := r.query.Keep; keep != nil {
+	withDictionary := r.scan.only == nil || want.Stacks || want.Attributes || want.Links || want.Series || !want.Profiles
+	if keep := r.scan.query.Keep; keep != nil {
 		all := use
 		use = func(s *Samples) error { return all(s.kept(keep)) }
 	}
-	return r.eachType(withDictionary, func(p *part, of []selectedSeries) error { return r.readType(p, of, use) })
-}
-
-// eachType calls read with the series of one type of each part.
-func (r *viewReader) eachType(withDictionary bool, read func(*part, []selectedSeries) error) error {
-	err := r.eachPart(withDictionary, func(p *part) error {
-		for of := range model.Runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
-			if err := read(p, of); err != nil {
-				return err
-			}
+	err := r.scan.eachPart(withDictionary, func(of []selectedSeries) error {
+		if err := r.readType(of, use); err != nil {
+			return err
 		}
-		return r.newest.endPart(p)
+		return r.latest.endPart(&r.scan.part)
 	})
-	r.describe()
+	for i := range r.durations {
+		r.Duration, r.Count = max(r.Duration, r.durations[i]), max(r.Count, r.counts[i])
+	}
+	r.Time, r.Newest = r.latest.time, r.latest.newest()
 	return err
 }
 
-// describe sets what is known when all samples have been read.
-func (r *viewReader) describe() {
-	out := r.selected
-	for i := range r.durations {
-		out.Duration, out.Count = max(out.Duration, r.durations[i]), max(out.Count, r.counted[i])
-	}
-	out.Time, out.Newest = r.newest.time, r.newest.newest()
-}
-
-// see adds profiles to the description.
-func (r *viewReader) see(typ int, list []weightedProfile) {
-	for i := range list {
-		w := &list[i]
-		if w.weight <= 0 && r.only == nil {
-			continue
-		}
-		r.durations[typ] += w.Duration
-		r.counted[typ]++
-		at := w.Time
-		if r.only != nil {
-			at = w.KeptAt()
-		}
-		r.newest.add(w, at)
-	}
-}
-
-// readType reads the series of one type that a part has.
-func (r *viewReader) readType(p *part, list []selectedSeries, use func(*Samples) error) error {
-	typ := list[0].typ
+// readType reads the series of one type that the part has.
+func (r *Selected) readType(of []selectedSeries, use func(*Samples) error) error {
+	s, typ := r.scan, of[0].typ
 	r.out = Samples{Type: typ, Weight: 1}
-	sum := newSums(&r.reader, p, r.rules[typ].isFractional)
-	err := r.eachBatch(p, list, func(batch []weightedProfile) error {
-		r.see(typ, batch)
-		plain, rest, err := r.divide(p, batch, use)
-		if err == nil && len(plain) > 0 {
-			err = sum.add(plain)
+	sum := r.ints
+	if s.rules[typ].isFractional {
+		sum = r.floats
+	}
+	var summed, rest []*weightedProfile
+	err := s.eachBatch(of, func(batch []weightedProfile) error {
+		r.describe(typ, batch)
+		summed, rest = summed[:0], rest[:0]
+		for i := range batch {
+			switch w := &batch[i]; r.wayOf(w) {
+			case byTotal:
+				r.begin(w)
+				r.total[0], r.count[0] = w.Total, int64(w.Samples)
+				r.out.Columns = model.Columns{Values: r.total[:], Counts: r.count[:]}
+				if err := use(&r.out); err != nil {
+					return err
+				}
+			case bySum:
+				summed = append(summed, w)
+			case byRow:
+				rest = append(rest, w)
+			}
 		}
-		if err == nil && len(rest) > 0 {
-			err = r.rows(p, rest, use)
+		if err := s.samples(summed, model.ColumnsWanted{}, sum.add); err != nil {
+			return err
 		}
-		return err
+		return r.readRows(rest, use)
 	})
 	if err != nil {
 		return err
@@ -170,28 +129,21 @@ func (r *viewReader) readType(p *part, list []selectedSeries, use func(*Samples)
 	return sum.each(&r.out, use)
 }
 
-// divide uses the profiles of which no samples are wanted, and returns those of which samples are added up, and the
-// others.
-func (r *viewReader) divide(
-	p *part, list []weightedProfile, use func(*Samples) error,
-) (plain, rest []*weightedProfile, err error) {
+// describe adds profiles of a type to the description.
+func (r *Selected) describe(typ int, list []weightedProfile) {
 	for i := range list {
 		w := &list[i]
-		switch r.wayOf(w) {
-		case byTotal:
-			err = r.total(p, w, use)
-		case byCount:
-			err = r.count(p, w, use)
-		case bySum:
-			plain = append(plain, w)
-		case byRow:
-			rest = append(rest, w)
+		if w.weight <= 0 && r.scan.only == nil {
+			continue
 		}
-		if err != nil {
-			return nil, nil, err
+		r.durations[typ] += w.Duration
+		r.counts[typ]++
+		at := w.Time
+		if r.scan.only != nil {
+			at = w.KeptAt()
 		}
+		r.latest.add(w, at)
 	}
-	return plain, rest, nil
 }
 
 // way is how a profile is read.
@@ -200,22 +152,17 @@ type way int
 const (
 	byRow   way = iota // its samples one by one
 	bySum              // the sums of its samples and those of others
-	byTotal            // its total alone
-	byCount            // the number of its samples alone
+	byTotal            // its total and the number of its samples alone
 )
 
 // wayOf returns the cheapest way to read what is wanted of a profile.
-func (r *viewReader) wayOf(w *weightedProfile) way {
-	want, has := r.query.Want, func(flags model.Flags) bool { return w.Flags&flags != 0 }
+func (r *Selected) wayOf(w *weightedProfile) way {
+	want, has := r.scan.query.Want, func(flags model.Flags) bool { return w.Flags&flags != 0 }
 	switch {
 	case want.Profiles && !want.Stacks && !(want.Attributes && has(model.HasAttributes)) &&
-		!(want.Links && has(model.HasLinks)):
+		!(want.Links && has(model.HasLinks)), want.isCount() && !has(model.HasAttributes):
 		return byTotal
-	case want.Profiles:
-		return byRow
-	case want.isCount() && !has(model.HasAttributes):
-		return byCount
-	case want.isCount() || want.Series || r.query.TimedOnly:
+	case want.Profiles || want.isCount() || want.Series || r.scan.query.TimedOnly:
 		return byRow
 	case !want.Attributes && !want.Links && !want.Times:
 		return bySum
@@ -223,94 +170,35 @@ func (r *viewReader) wayOf(w *weightedProfile) way {
 		return byRow
 	}
 	// A single profile keeps the order of its samples, and those whose value is 0.
-	if _, whole := r.whole(w); whole && r.rules[r.out.Type].counted().profiles > 1 {
+	if r.scan.whole(w) && r.scan.rules[r.out.Type].counted().profiles > 1 {
 		return bySum
 	}
 	return byRow
 }
 
-// total uses the total of a profile of which nothing else is wanted.
-func (r *viewReader) total(p *part, w *weightedProfile, use func(*Samples) error) error {
-	r.begin(p, w)
-	value := [1]int64{w.Total}
-	r.out.Values, r.out.Stacks, r.out.Attributes, r.out.Links = value[:], nil, nil, nil
-	return use(&r.out)
-}
-
-// count uses the number of samples of a profile without attributes.
-func (r *viewReader) count(p *part, w *weightedProfile, use func(*Samples) error) error {
-	r.begin(p, w)
-	r.out.Count = int(w.Samples)
-	err := use(&r.out)
-	r.out.Count = 0
-	return err
-}
-
 // begin sets what samples of a profile have in common.
-func (r *viewReader) begin(p *part, w *weightedProfile) {
-	r.out.Dict = p.Dict()
+func (r *Selected) begin(w *weightedProfile) {
+	r.out.Dict = r.scan.part.Dict()
 	r.out.Resource, r.out.Profile, r.out.Weight = w.series.Resource, w.series.Attributes, w.weight
-	r.out.Series, r.out.Time, r.out.Start, r.out.End = r.only[w.series.ID], w.KeptAt(), w.Start, w.end
-	r.out.IsTimed = r.query.Want.Times && w.Flags&model.HasTimestamps != 0
+	r.out.Series, r.out.Time, r.out.Start, r.out.End = r.scan.only[w.series.ID], w.KeptAt(), w.Start, w.end
+	r.out.IsTimed = r.scan.query.Want.Times && w.Flags&model.HasTimestamps != 0
 }
 
-// rows uses samples one by one.
-func (r *viewReader) rows(p *part, list []*weightedProfile, use func(*Samples) error) error {
-	if r.buffers == nil {
-		r.buffers = &rowBuffers{} // once: there can be very many types
-	}
-	want, buffers, n := r.query.Want, r.buffers, 0
-	var of *weightedProfile
-	isFractional := false
-	flush := func() (err error) {
-		r.out.Values, r.out.Fractions = buffers.values[:n], nil
-		if isFractional {
-			r.out.Values, r.out.Fractions = nil, buffers.fractions[:n]
+// readRows uses samples one by one.
+func (r *Selected) readRows(list []*weightedProfile, use func(*Samples) error) error {
+	want := r.scan.query.Want
+	return r.scan.samples(list, want.columns(), func(w *weightedProfile, _ int, c *model.Columns) error {
+		r.begin(w)
+		r.out.Columns = *c
+		if !want.Stacks {
+			r.out.Stacks = nil
 		}
-		if r.out.Stacks = nil; want.Stacks {
-			r.out.Stacks = buffers.stacks[:n]
+		if !want.Attributes {
+			r.out.Attributes = nil
 		}
-		if r.out.Attributes = nil; want.Attributes {
-			r.out.Attributes = buffers.attributes[:n]
+		if !r.out.IsTimed {
+			r.out.Timestamps = nil
 		}
-		if r.out.Links = nil; want.Links {
-			r.out.Links = buffers.links[:n]
-		}
-		if r.out.Times = nil; r.out.IsTimed {
-			r.out.Times = buffers.times[:n]
-		}
-		if n > 0 {
-			err = use(&r.out)
-		}
-		n = 0
-		return err
-	}
-	columns := model.ColumnsWanted{Attributes: want.Attributes, Links: want.Links, Timestamps: want.Times}
-	err := r.observations(p, list, columns, func(w *weightedProfile, _ int, c *model.Columns, i int) (err error) {
-		if of != w {
-			err = flush()
-			of, isFractional = w, len(c.Fractions) > 0
-			r.begin(p, w)
-		}
-		buffers.stacks[n], buffers.attributes[n], buffers.links[n] = c.Stacks[i], model.At(c.Attributes, i),
-			model.At(c.Links, i)
-		buffers.values[n], buffers.times[n] = c.Values[i], w.Time
-		if len(c.Timestamps) > 0 {
-			buffers.times[n] = c.Timestamps[i]
-		}
-		if isFractional {
-			buffers.fractions[n] = float64(c.Values[i]) + c.Fractions[i]
-		}
-		if len(c.Counts) > 0 {
-			r.out.Count = int(c.Counts[i])
-		}
-		if n++; n == rowsPerRead || r.out.Count > 0 {
-			err = cmp.Or(err, flush())
-			r.out.Count = 0
-		}
-		return err
+		return use(&r.out)
 	})
-	err = cmp.Or(err, flush())
-	r.out.Fractions = nil
-	return err
 }

@@ -5,7 +5,6 @@ package answers
 
 import (
 	"cmp"
-	"errors"
 	"iter"
 	"slices"
 
@@ -18,51 +17,24 @@ import (
 // count of the series of one, some thousand at a time. Nothing of a block stays when the next one is opened, so the
 // memory of a query follows from one block and from its answer, not from its range.
 
-// View is what a query reads: all blocks as they were when it began, oldest first. It holds no lock. release ends it.
-type View struct {
-	Blocks []model.Block
-	// OnDisk is how many of the blocks are on disk; these come first.
-	OnDisk int
-	Memory *model.Memory
-	// Drop takes a block out of the store that is damaged; damaged are those. The query goes on without them.
-	Drop    func(model.Block, error)
-	damaged map[model.Block]bool
-	Release func()
-	// timeTypes has, for types that count samples, that of the time for which one stands.
-	timeTypes map[model.SampleType]model.SampleType
-}
-
-// withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
-func (v *View) withoutDamaged(err error) error {
-	var damaged *model.DamagedError
-	if !errors.As(err, &damaged) {
-		return err
-	}
-	if v.damaged == nil {
-		v.damaged = map[model.Block]bool{}
-	}
-	v.damaged[damaged.Block] = true
-	v.Drop(damaged.Block, err)
-	return nil
-}
-
-// eachSeries calls use with the series of a service, or of all if it is empty, the oldest block first.
-func (v *View) eachSeries(service string, use func(b model.Block, list []model.BlockSeries) error) error {
-	for _, b := range v.Blocks {
-		err := b.Series(service, v.Memory, func(list []model.BlockSeries) error { return use(b, list) })
-		if err = v.withoutDamaged(err); err != nil {
-			return err
-		}
-	}
-	return v.Memory.Check()
-}
-
 // scan is a query over the blocks of a view.
 type scan struct {
-	reader
-	view  *View
-	query *Query
-	types []model.SampleType
+	view   *View
+	query  *Query
+	memory *model.Memory
+	types  []model.SampleType
+	// sel selects samples by their time and attributes, whose keys are keys, and divides them into groups. Query.Only does
+	// not. filter is that of the current part.
+	sel    *model.Selection
+	keys   []filterKey
+	groups *groups
+	filter *filter
+	part   part
+	// What is used again: batch has the profiles of eachBatch, together some of them whose samples are read together, and
+	// selected the samples of one of which not all are selected.
+	batch    []weightedProfile
+	together []*weightedProfile
+	selected model.Columns
 	// byType has the positions in types. only has, for Query.Only, the positions there.
 	byType map[model.SampleType]int
 	only   map[model.SeriesID]int
@@ -73,8 +45,6 @@ type scan struct {
 	// reads is set while samples are read: profiles then have all fields. plansPeriods is set if they have them before,
 	// too.
 	reads, plansPeriods bool
-	// blockEnded is nil, or called after the last part of each block.
-	blockEnded func()
 }
 
 // part is what a query selects of a service of a block.
@@ -83,13 +53,13 @@ type part struct {
 	block model.Block
 	// resources are the sets of attributes of the resources of the service.
 	resources []dictionary.AttributeSetIndex
-	// selected are in the order of their types.
-	selected []selectedSeries
+	selected  []selectedSeries
 }
 
 // selectedSeries is a series of a part.
 type selectedSeries struct {
 	model.BlockSeries
+	decision
 	typ int
 }
 
@@ -97,7 +67,7 @@ type selectedSeries struct {
 // between those of its series, which are states.
 type weightedProfile struct {
 	model.Profile
-	series    *model.BlockSeries
+	series    *selectedSeries
 	weight    float64
 	end       int64
 	isBetween bool
@@ -105,9 +75,8 @@ type weightedProfile struct {
 
 func (v *View) scan(q *Query, types []model.SampleType) *scan {
 	s := &scan{
-		view: v, query: q, types: types, byType: map[model.SampleType]int{}, services: q.services(),
-		rules:  make([]rule, len(types)),
-		reader: reader{sel: &q.Selection, groups: newGroups(), memory: v.Memory},
+		view: v, query: q, types: types, byType: map[model.SampleType]int{}, services: q.Services(),
+		rules: make([]rule, len(types)), sel: &q.Selection, groups: newGroups(), memory: v.Memory,
 	}
 	for i, t := range types {
 		s.byType[t] = i
@@ -115,7 +84,7 @@ func (v *View) scan(q *Query, types []model.SampleType) *scan {
 	if q.Only == nil {
 		return s
 	}
-	s.reader.sel, s.only = &model.Selection{}, map[model.SeriesID]int{}
+	s.sel, s.only = &model.Selection{}, map[model.SeriesID]int{}
 	for i := range q.Only {
 		for _, id := range q.Only[i].ids {
 			s.only[id] = i
@@ -137,9 +106,9 @@ func (s *scan) typeOf(sr *model.BlockSeries) (typ int, ok bool) {
 	return typ, ok
 }
 
-// eachPart calls use with the parts of all blocks, oldest first. Without the dictionary, a part on disk has no
-// attributes, and its samples cannot be read.
-func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
+// eachPart calls use with the parts of all blocks, oldest first, and with the selected series of one type of each.
+// Without the dictionary, a part on disk has no attributes, and its samples cannot be read.
+func (s *scan) eachPart(withDictionary bool, use func(of []selectedSeries) error) error {
 	for i, b := range s.view.Blocks {
 		for _, service := range s.services {
 			if s.view.damaged[b] {
@@ -150,9 +119,6 @@ func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 				return err
 			}
 		}
-		if s.blockEnded != nil {
-			s.blockEnded()
-		}
 		if i < s.view.OnDisk {
 			s.memory.Progress.Read(1)
 		}
@@ -161,17 +127,19 @@ func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 }
 
 // service uses the part of a block that a service has.
-func (s *scan) service(b model.Block, service string, withDictionary bool, use func(*part) error) error {
+func (s *scan) service(b model.Block, service string, withDictionary bool,
+	use func([]selectedSeries) error) error {
 	if start, end, ok := b.Span(service); !ok || !s.reaches(start, end) {
 		return nil
 	}
-	p := &part{block: b}
+	p := &s.part
+	*p = part{block: b, resources: p.resources[:0], selected: p.selected[:0]}
 	err := b.Series(service, s.memory, func(list []model.BlockSeries) error {
 		for i := range list {
 			in := &list[i]
 			p.resources = append(p.resources, in.Resource)
 			if typ, ok := s.typeOf(in); ok && s.wants(in.Start, in.End, in.Total, in.Type.Unit) {
-				p.selected = append(p.selected, selectedSeries{*in, typ})
+				p.selected = append(p.selected, selectedSeries{BlockSeries: *in, typ: typ})
 			}
 		}
 		return nil
@@ -198,33 +166,43 @@ func (s *scan) service(b model.Block, service string, withDictionary bool, use f
 			return &model.DamagedError{Block: b, Err: model.ErrRange}
 		}
 	}
-	return s.use(p, use)
+	return s.usePart(use)
 }
 
-// use calls a function with a part of which the attributes of the selection may match.
-func (s *scan) use(p *part, use func(*part) error) error {
-	s.begin(p)
-	s.filter.resources = func() map[dictionary.AttributeSetIndex]bool {
-		sets := map[dictionary.AttributeSetIndex]bool{}
-		for set := range p.Resources() {
-			sets[set] = true
+// usePart calls use with the series of the part of which the attributes of the selection may match.
+func (s *scan) usePart(use func([]selectedSeries) error) error {
+	p := &s.part
+	s.filter = s.filterOf(p)
+	clear(s.groups.sets)
+	selected := p.selected[:0]
+	for _, in := range p.selected {
+		canMatch := false
+		if in.decision, canMatch = s.filter.decide(&in.BlockSeries); canMatch {
+			if s.reads {
+				in.group, in.isGroup = s.filter.groupOf(s.sel, &in.BlockSeries)
+			}
+			selected = append(selected, in)
 		}
-		for _, set := range p.resources {
-			sets[set] = true
+	}
+	slices.SortStableFunc(selected, func(a, b selectedSeries) int { return cmp.Compare(a.typ, b.typ) })
+	for of := range model.Runs(selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
+		if err := use(of); err != nil {
+			return err
 		}
-		return sets
 	}
-	s.filter.summing, _ = p.Part.(model.Adder)
-	if len(s.filter.keys) > 0 {
-		p.selected = slices.DeleteFunc(p.selected, func(in selectedSeries) bool {
-			return !s.filter.canMatch(&in.BlockSeries)
-		})
+	return nil
+}
+
+// allResources returns the sets of attributes of all resources.
+func (p *part) allResources() map[dictionary.AttributeSetIndex]bool {
+	sets := map[dictionary.AttributeSetIndex]bool{}
+	for set := range p.Resources() {
+		sets[set] = true
 	}
-	if len(p.selected) == 0 {
-		return nil
+	for _, set := range p.resources {
+		sets[set] = true
 	}
-	slices.SortStableFunc(p.selected, func(a, b selectedSeries) int { return cmp.Compare(a.typ, b.typ) })
-	return use(p)
+	return sets
 }
 
 // reaches reports whether a time from start to end has a part in that of the query.
@@ -246,13 +224,15 @@ const rowsPerBatch = 4 << 10
 
 // eachBatch calls use with the profiles that count of series of one type, in their order. They are valid until use
 // returns.
-func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProfile) error) error {
-	batch := make([]weightedProfile, 0, p.batch(list))
-	taken := weightedProfileBytes * cap(batch)
-	defer func() { s.memory.Release(taken) }()
-	if err := s.memory.Grow(taken); err != nil {
-		return err
+func (s *scan) eachBatch(list []selectedSeries, use func([]weightedProfile) error) error {
+	n := s.part.batch(list)
+	if more := n - cap(s.batch); more > 0 {
+		if err := s.memory.Grow(weightedProfileBytes * more); err != nil {
+			return err
+		}
+		s.batch = make([]weightedProfile, 0, n)
 	}
+	batch := s.batch[:0]
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
@@ -265,7 +245,7 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 		return s.wants(c.Start, c.End, c.Total, in.Type.Unit)
 	}
 	for of := range groupsOf(list) {
-		next, err := s.starts(p, of)
+		next, err := s.starts(of)
 		if err != nil {
 			return err
 		}
@@ -273,12 +253,14 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 		for i := range of {
 			series[i] = &of[i].BlockSeries
 		}
-		err = p.Profiles(series, s.reads || s.plansPeriods, wants, func(in, _ int, c *model.Profile) error {
-			batch = append(batch, weightedProfile{series: series[in], Profile: *c, weight: 1, isBetween: next.isBetween(in)})
-			if last := len(batch) - 1; !s.counts(p, of[in].typ, &batch[last], next.after(in, c)) {
+		err = s.part.Profiles(series, s.reads || s.plansPeriods, wants, func(in, _ int, c *model.Profile) error {
+			batch = append(batch, weightedProfile{
+				series: &of[in], Profile: *c, weight: 1, isBetween: next.lists != nil && next.isBetween[in],
+			})
+			if last := len(batch) - 1; !s.counts(&batch[last], next.after(in, c)) {
 				batch = batch[:last]
 			}
-			if len(batch) == cap(batch) {
+			if len(batch) == n {
 				return flush()
 			}
 			return nil
@@ -291,15 +273,15 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 	return flush()
 }
 
-// counts reports whether a profile of a type counts, and sets until when, and its weight. next is the start of the next
+// counts reports whether a profile counts, and sets until when, and its weight. next is the start of the next
 // one of its series, or noStart.
-func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
-	q, r := s.query, &s.rules[typ]
+func (s *scan) counts(w *weightedProfile, next int64) bool {
+	q, r := s.query, &s.rules[w.series.typ]
 	switch {
 	case w.Values == kind.Gauge && w.End == w.Start: // it was sent again
 		return false
 	case s.only != nil:
-		return s.countsOnly(p, w, next)
+		return s.countsOnly(w, next)
 	case q.TimedOnly && !w.IsTimed():
 		return false
 	}
@@ -311,13 +293,13 @@ func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 		return false
 	}
 	if r.isTime {
-		w.weight *= float64(p.Meta(&w.Profile).Period)
+		w.weight *= float64(s.part.Meta(&w.Profile).Period)
 	}
 	return true
 }
 
 // countsOnly is counts for Query.Only: a profile counts as a whole, or not.
-func (s *scan) countsOnly(p *part, w *weightedProfile, next int64) bool {
+func (s *scan) countsOnly(w *weightedProfile, next int64) bool {
 	q, t := s.query, w.KeptAt()
 	if w.end = w.End; w.Values == kind.Gauge {
 		w.end = q.Holds(&w.Profile, next)
@@ -326,7 +308,7 @@ func (s *scan) countsOnly(p *part, w *weightedProfile, next int64) bool {
 		return false
 	}
 	if q.Only[s.only[w.series.ID]].TimesPeriod && s.reads {
-		w.weight = float64(max(p.Meta(&w.Profile).Period, 1))
+		w.weight = float64(max(s.part.Meta(&w.Profile).Period, 1))
 	}
 	return true
 }

@@ -18,16 +18,8 @@ import (
 // Source is where profiles are: a Store, in memory or in a directory, or a table of another engine. A Querier computes
 // all answers from what it returns. The package comment has the rules for each kind of values.
 type Source interface {
-	// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
-	// types in their order.
-	Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error)
-	// Series lists the series of a selection, in which any of service, profile and type may be empty, with their labels.
-	Series(ctx context.Context, sel model.Selection) ([]Series, error)
-	// Select begins to read the samples of a selection. The caller closes what it returns.
-	Select(ctx context.Context, q *Query) (*Selected, error)
-	// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it; a
-	// gauge holds until the next one.
-	Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error)
+	// View returns the blocks that a query reads. Its Release ends it.
+	View(ctx context.Context, q *Query) (*View, error)
 	// Status describes what there is.
 	Status(ctx context.Context) (Status, error)
 }
@@ -52,21 +44,33 @@ type Query struct {
 	// Each profile whose time lies in [From, Until) counts as it is, regardless of its kind; a baseline never counts.
 	Only []Series
 	Want Want
+	// Reads is how much the query reads.
+	Reads Reads
 	// Keep, if it is set, chooses among the samples, of which only stacks and values are read then.
 	Keep func(samples *Samples, row int) bool
 	// Shorten, if it is set, changes the stacks of a pprof.
 	Shorten Shorten
 	Memory  *model.Memory
-	// asTime counts samples × their period, as if the periods differed.
-	asTime bool
 }
 
 // Shorten replaces stacks, which have values, by others of the dictionary, to which it may add some.
 type Shorten func(m *model.Memory, dict *dictionary.Dictionary, stacks []int32, values []int64) error
 
-// services returns the services of the query.
-func (q *Query) services() (names []string) {
-	if q.Only == nil {
+// Reads is how much a query reads of the profiles.
+type Reads int
+
+const (
+	// ReadsSamples is of all of it.
+	ReadsSamples Reads = iota
+	// ReadsSeries is of the series alone.
+	ReadsSeries
+	// ReadsTypes is of the sample types alone.
+	ReadsTypes
+)
+
+// Services returns the services of the query, or nil if it reads all of them.
+func (q *Query) Services() (names []string) {
+	if q.Only == nil && (q.Service != "" || q.Reads == ReadsSamples) {
 		return []string{q.Service}
 	}
 	for i := range q.Only {
@@ -83,31 +87,40 @@ func (q *Query) allTypes() bool { return q.AllTypes && q.Type == "" }
 // else is wanted of a profile, it has one row: its total. With Ends, it has Samples.Start and End.
 type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles, Ends bool }
 
+// columns returns the columns to read besides stacks and values.
+func (w Want) columns() model.ColumnsWanted {
+	return model.ColumnsWanted{Attributes: w.Attributes, Timestamps: w.Times, Links: w.Links}
+}
+
 // isCount reports whether samples are counted by their attributes.
 func (w Want) isCount() bool { return w.Series && !w.Stacks && !w.Times && !w.Profiles }
 
-// Selected describes the samples of a query. It is valid until Close.
+// Selected has the samples of a query. It is valid until Close.
 type Selected struct {
 	// Types has the sample types that Samples.Type refers to, in the order of their pprof.
 	Types []model.SampleType
 	// Summary describes the first type.
 	Summary
 	// Time is the earliest start of the profiles of all types. Duration (the sum of their durations) and Count (their
-	// number) describe the type that has the most.
+	// number) describe the type that has the most. Newest describes the latest profile; nil if there is none. All are
+	// known when the samples have been read.
 	Time, Duration int64
 	Count          int
+	Newest         *ProfileFields
 	// Samples is the number of samples of all types.
 	Samples int
-	// Newest describes the latest profile; nil if there is none.
-	Newest *ProfileFields
-	SampleReader
-}
 
-// SampleReader reads the samples of a query.
-type SampleReader interface {
-	// Read calls use with all samples, part by part: dictionaries are not the same in all parts.
-	Read(use func(*Samples) error) error
-	Close()
+	scan *scan
+	// latest becomes Newest. durations and counts are the sum of the durations and the number of the profiles of each
+	// type.
+	latest    newestProfile
+	durations []int64
+	counts    []int
+	// ints and floats add up samples.
+	ints, floats summer
+	// out is what users of Read get, and total and count are its columns of a profile whose samples are not read.
+	out          Samples
+	total, count [1]int64
 }
 
 // ProfileFields are the fields of a profile other than its samples, over a dictionary.
@@ -132,17 +145,13 @@ type Samples struct {
 	Resource, Profile dictionary.AttributeSetIndex
 	// Weight is the factor to apply to Values. Sums are weighted already.
 	Weight float64
-	// IsTimed reports that Times has the time of each sample, in Unix nanoseconds.
-	IsTimed                   bool
-	Stacks, Attributes, Links []int32
-	Times                     []int64
-	// Values has a value for each sample, unless Fractions has: sums of weighted values, which are rounded in the end.
-	Values    []int64
-	Fractions []float64
+	// IsTimed reports that Timestamps has the time of each sample, in Unix nanoseconds.
+	IsTimed bool
+	// Columns has the samples. A value is Values + Fractions, where there are both. A row is one sample unless Counts has
+	// their number.
+	model.Columns
 	// Start and End are the time for which the profile counts: of a state, until the next one of its series.
 	Start, End int64
-	// Count is the number of samples; 0 means one for each value.
-	Count int
 	// Series is the index in Query.Only, and Time the time of the profile in Unix nanoseconds, if profiles are wanted.
 	Series int
 	Time   int64
@@ -170,89 +179,6 @@ type Series struct {
 	ids []model.SeriesID
 }
 
-// Views is where blocks are.
-type Views interface {
-	// View returns the blocks that may have profiles of some services, or of all if none is given. Its release ends it.
-	View(m *model.Memory, services ...string) *View
-	Status(ctx context.Context) (Status, error)
-}
-
-// blockSource is a Source of blocks.
-type blockSource struct {
-	Views
-	bounds lineBounds
-}
-
-// Over returns a source of blocks. Window is how long profiles are kept in memory, and resolution the finest step of a
-// timeline.
-func Over(v Views, window, resolution time.Duration) Source {
-	return &blockSource{v, lineBounds{window, resolution}}
-}
-
-// viewOf is View of one service, or of all if it is empty.
-func (s *blockSource) viewOf(memory *model.Memory, service string) *View {
-	if service == "" {
-		return s.View(memory)
-	}
-	return s.View(memory, service)
-}
-
-// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
-// types in their order.
-func (s *blockSource) Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error) {
-	memory := model.NewMemory(ctx, meter)
-	status, err := s.Status(ctx)
-	if err = cmp.Or(err, memory.Grow(catalogBytes*status.Series)); err != nil {
-		return nil, err
-	}
-	v := s.viewOf(memory, service)
-	defer v.Release()
-	type instance struct {
-		of *ProfileInfo
-		id uint64
-	}
-	seen := map[instance]bool{}
-	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *model.BlockSeries) {
-		if in := (instance{p, sr.Instance}); !seen[in] {
-			seen[in] = true
-			p.Instances++
-		}
-	})
-	return list, cmp.Or(err, memory.Check())
-}
-
-// Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only
-// that is read.
-func (s *blockSource) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
-	memory := model.NewMemory(ctx, sel.Meter)
-	v := s.viewOf(memory, sel.Service)
-	defer v.Release()
-	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
-	err := v.eachSeries(sel.Service, c.block)
-	if err != nil {
-		return nil, err
-	}
-	return c.list()
-}
-
-// Select begins to read the samples of a selection.
-func (s *blockSource) Select(ctx context.Context, q *Query) (*Selected, error) {
-	v := s.View(q.Memory, q.services()...)
-	selected, err := v.selected(q)
-	if err != nil {
-		v.Release()
-	}
-	return selected, err
-}
-
-// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
-// a gauge holds until the next one.
-func (s *blockSource) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error) {
-	v := s.View(model.NewMemory(ctx, sel.Meter), sel.Service)
-	defer v.Release()
-	return v.timeline(&sel, points, now, s.bounds)
-}
-
 // Label returns a label, if the series has it.
 func (s *Series) Label(key string) (string, bool) {
 	i := slices.IndexFunc(s.Labels, func(a model.Attribute) bool { return a.Key == key })
@@ -268,13 +194,57 @@ type Querier struct{ Source }
 // NewQuerier returns a querier of a source.
 func NewQuerier(source Source) *Querier { return &Querier{source} }
 
+// query begins a query.
+func (s *Querier) query(ctx context.Context, sel model.Selection, want Want) *Query {
+	return &Query{Selection: sel, Want: want, Memory: model.NewMemory(ctx, sel.Meter)}
+}
+
 // Services lists all services by name.
 func (s *Querier) Services(ctx context.Context, meter *size.Meter) ([]ServiceInfo, error) {
 	list, err := s.Catalog(ctx, "", meter)
 	return servicesOf(list), err
 }
 
-// query begins a query.
-func (s *Querier) query(ctx context.Context, sel model.Selection, want Want) *Query {
-	return &Query{Selection: sel, Want: want, Memory: model.NewMemory(ctx, sel.Meter)}
+// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
+// types in their order.
+func (s *Querier) Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error) {
+	q := s.query(ctx, model.Selection{Service: service, Meter: meter}, Want{})
+	q.Reads = ReadsTypes
+	v, err := s.View(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	list, err := v.profiles(service, "")
+	return list, cmp.Or(err, q.Memory.Keep(catalogBytes*len(list)))
+}
+
+// Series lists the series of a selection, in which any of service, profile and type may be empty, with their labels,
+// which its attributes must match. Of blocks on disk, only that is read.
+func (s *Querier) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
+	q := s.query(ctx, sel, Want{})
+	q.Reads = ReadsSeries
+	v, err := s.View(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	c := &seriesCollector{sel: &sel, memory: q.Memory, found: map[string]*Series{}}
+	if err := v.eachSeries(v.Blocks, sel.Service, c.block); err != nil {
+		return nil, err
+	}
+	return c.list()
+}
+
+// Select begins to read the samples of a query. The caller closes what it returns.
+func (s *Querier) Select(ctx context.Context, q *Query) (*Selected, error) {
+	v, err := s.View(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	selected, err := v.selected(q)
+	if err != nil {
+		v.Release()
+	}
+	return selected, err
 }

@@ -4,6 +4,7 @@
 package answers
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
@@ -55,18 +56,16 @@ func (g *groups) number(value string) int {
 // some values.
 const groupOnSamples = "\x00group"
 
-// ofSeries returns the group of all samples of a series, or false if it depends on the sample.
-func (g *groups) ofSeries(sel *model.Selection, f *filter, sr *model.BlockSeries) (int, bool) {
+// groupOf returns the group of all samples of a series, or false if it depends on the sample.
+func (f *filter) groupOf(sel *model.Selection, sr *model.BlockSeries) (string, bool) {
 	if sel.GroupBy == "" {
-		return g.number(""), true
+		return "", true
 	}
 	if !f.hasGroupKey {
-		return g.number(NoGroup), true
+		return NoGroup, true
 	}
-	if value, ok := f.seriesValue(sr, f.groupKey); ok && !f.samplesHave(sr, groupOnSamples, f.groupKey, nil) {
-		return g.number(value), true
-	}
-	return 0, false
+	value, ok := f.seriesValue(sr, f.groupKey)
+	return value, ok && !f.samplesHave(sr, groupOnSamples, f.groupKey, nil)
 }
 
 // ofSample returns the group of samples with a set of attributes, of a series that does not decide it alone.
@@ -94,121 +93,97 @@ func (f *filter) seriesGroup(sr *model.BlockSeries) string {
 	return NoGroup
 }
 
-// reader reads the observations of a block that belong to a selection.
-type reader struct {
-	sel *model.Selection
-	// keys are those of the selection's attributes. filter and groups are those of the current block.
-	keys   []filterKey
-	filter *filter
-	groups *groups
-	memory *model.Memory
-	// apart is what a part must not add up.
-	apart apart
+// whole reports whether all samples of a profile belong to the selection and to one group.
+func (s *scan) whole(w *weightedProfile) bool {
+	return w.series.isGroup && w.series.required == 0 && !s.sel.Cuts(&w.Profile)
 }
 
-// begin prepares for a part.
-func (r *reader) begin(p model.Part) {
-	r.filter = r.filterOf(p.Dict())
-	clear(r.groups.sets)
-}
-
-// whole reports whether all observations of a profile belong to the selection and to one group.
-func (r *reader) whole(w *weightedProfile) (group int, whole bool) {
-	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
-	return group, same && r.filter.required(w.series) == 0 && !r.sel.Cuts(&w.Profile)
-}
-
-// observed decides which observations of one profile belong to the selection, and to which group.
-type observed struct {
-	*reader
-	w        *weightedProfile
-	group    int
-	same     bool
-	required uint64
-	cuts     bool
-}
-
-func (r *reader) observed(w *weightedProfile) observed {
-	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
-	return observed{r, w, group, same, r.filter.required(w.series), r.sel.Cuts(&w.Profile)}
-}
-
-// groupOf returns the group of an observation, or false if it is not selected.
-func (o *observed) groupOf(c *model.Columns, i int) (group int, ok bool) {
-	if o.cuts && (c.Timestamps[i] < o.sel.From || o.sel.Until != 0 && c.Timestamps[i] >= o.sel.Until) {
-		return 0, false
-	}
-	set := dictionary.AttributeSetIndex(model.At(c.Attributes, i))
-	if !o.filter.sample(set, o.required) {
-		return 0, false
-	}
-	if !o.same {
-		return o.groups.ofSample(o.filter, set, o.w.series), true
-	}
-	return o.group, true
-}
-
-// observations calls use for each observation of profiles that belongs to the selection. It reads the wanted columns
-// and those that decide, some thousand rows at a time.
-func (r *reader) observations(
-	p model.Part, list []*weightedProfile, want model.ColumnsWanted,
-	use func(w *weightedProfile, group int, c *model.Columns, i int) error,
-) error {
-	for _, w := range list {
-		o := r.observed(w)
-		want.Attributes = want.Attributes || !o.same || o.required != 0
-		want.Timestamps = want.Timestamps || o.cuts
-	}
-	var o observed
-	return r.eachColumns(p, list, want, func(w *weightedProfile, c *model.Columns) error {
-		if o.w != w {
-			o = r.observed(w)
-		}
-		for i := range c.Stacks {
-			if group, ok := o.groupOf(c, i); ok {
-				if err := use(w, group, c, i); err != nil {
-					return err
-				}
+// samples calls use with the samples of profiles that belong to the selection, some thousand rows at a time, which are
+// of one group. It reads the wanted columns, and those that decide, of profiles that are not whole.
+func (s *scan) samples(list []*weightedProfile, want model.ColumnsWanted,
+	use func(w *weightedProfile, group int, c *model.Columns) error) error {
+	for _, isWhole := range []bool{true, false} {
+		of := s.together[:0]
+		for _, w := range list {
+			if s.whole(w) == isWhole {
+				of = append(of, w)
+				want.Attributes = want.Attributes || !w.series.isGroup || w.series.required != 0
+				want.Timestamps = want.Timestamps || s.sel.Cuts(&w.Profile)
 			}
 		}
-		return nil
-	})
-}
-
-// eachColumns calls use with the samples of profiles, or with sums of them.
-func (r *reader) eachColumns(p model.Part, list []*weightedProfile, want model.ColumnsWanted,
-	use func(*weightedProfile, *model.Columns) error) error {
-	if sums := r.filter.summing; sums != nil {
-		return r.added(sums, list, use)
+		if s.together = of; len(of) == 0 {
+			continue
+		}
+		each := func(w *weightedProfile, c *model.Columns) error {
+			if isWhole {
+				return use(w, s.groups.number(w.series.group), c)
+			}
+			return s.selectedRows(w, c, use)
+		}
+		at := func(i int) (*model.BlockSeries, *model.Profile) { return &of[i].series.BlockSeries, &of[i].Profile }
+		var err error
+		if sums := s.filter.summing; sums != nil {
+			err = s.added(sums, of, each)
+		} else {
+			err = s.part.Rows(len(of), at, want, func(i int, c *model.Columns) error { return each(of[i], c) })
+		}
+		if err != nil {
+			return err
+		}
 	}
-	at := func(i int) (*model.BlockSeries, *model.Profile) { return list[i].series, &list[i].Profile }
-	return p.Rows(len(list), at, want, func(i int, c *model.Columns) error { return use(list[i], c) })
+	return nil
 }
 
-// number is the type of sums: integers, or floating-point numbers if profiles have weights.
-type number interface{ int64 | float64 }
+// selectedRows calls use with the rows of a profile that belong to the selection, those of one group that follow each
+// other at once.
+func (s *scan) selectedRows(w *weightedProfile, c *model.Columns,
+	use func(w *weightedProfile, group int, c *model.Columns) error) error {
+	group, ofSeries, cuts := 0, 0, s.sel.Cuts(&w.Profile)
+	if w.series.isGroup {
+		ofSeries = s.groups.number(w.series.group)
+	}
+	flush := func() error {
+		if len(s.selected.Stacks) == 0 {
+			return nil
+		}
+		err := use(w, group, &s.selected)
+		s.selected = s.selected.Slice(0, 0)
+		return err
+	}
+	for i := range c.Stacks {
+		set, next := dictionary.AttributeSetIndex(model.At(c.Attributes, i)), ofSeries
+		if cuts && (c.Timestamps[i] < s.sel.From || s.sel.Until != 0 && c.Timestamps[i] >= s.sel.Until) ||
+			!s.filter.sample(set, w.series.required) {
+			continue
+		}
+		if !w.series.isGroup {
+			next = s.groups.ofSample(s.filter, set, &w.series.BlockSeries)
+		}
+		if next != group {
+			if err := flush(); err != nil {
+				return err
+			}
+			group = next
+		}
+		s.selected.AppendRow(c, i)
+	}
+	return flush()
+}
 
-// summer adds up the values of profiles of one part and type by group and stack.
+// summer adds up the values of profiles of the current part, of one type, by group and stack.
 type summer interface {
-	add(list []*weightedProfile) error
+	add(w *weightedProfile, group int, c *model.Columns) error
 	// each calls use with the sums of each group, and forgets them.
 	each(out *Samples, use func(*Samples) error) error
 }
 
-// sums is the summer of numbers of type T. Sums are rounded in the end: those of a block can be small.
-type sums[T number] struct {
-	*reader
-	part  model.Part
-	of    [][]T // by group and stack
-	set   func(out *Samples, values []T)
-	taken int
-}
-
-func newSums(r *reader, p model.Part, isFractional bool) summer {
-	if isFractional {
-		return &sums[float64]{reader: r, part: p, set: func(out *Samples, values []float64) { out.Fractions = values }}
-	}
-	return &sums[int64]{reader: r, part: p, set: func(out *Samples, values []int64) { out.Values = values }}
+// sums is the summer of integers, or of floating-point numbers if profiles have weights. Sums are rounded in the end:
+// those of a block can be small.
+type sums[T int64 | float64] struct {
+	*scan
+	of     [][]T // by group and stack
+	stacks []int32
+	set    func(out *Samples, values []T)
 }
 
 // ofGroup returns the sums of a group.
@@ -216,87 +191,56 @@ func (s *sums[T]) ofGroup(group int) ([]T, error) {
 	for len(s.of) <= group {
 		s.of = append(s.of, nil)
 	}
-	if more := s.part.Dict().Stacks.Len() - len(s.of[group]); more > 0 {
-		s.taken += sumBytes * more
+	of, n := s.of[group], s.part.Dict().Stacks.Len()
+	if more := n - cap(of); more > 0 {
 		if err := s.memory.Grow(sumBytes * more); err != nil {
 			return nil, err
 		}
-		s.of[group] = append(s.of[group], make([]T, more)...)
+	}
+	if more := n - len(of); more > 0 {
+		s.of[group] = append(of, make([]T, more)...)
 	}
 	return s.of[group], nil
 }
 
-func (s *sums[T]) add(list []*weightedProfile) error {
-	// Of whole profiles only two columns are read.
-	var whole, parts []*weightedProfile
-	for _, w := range list {
-		if _, isWhole := s.whole(w); isWhole {
-			whole = append(whole, w)
-		} else {
-			parts = append(parts, w)
-		}
-	}
-	err := s.eachColumns(s.part, whole, model.ColumnsWanted{}, func(w *weightedProfile, c *model.Columns) error {
-		group, _ := s.whole(w)
-		sum, err := s.ofGroup(group)
-		if err != nil {
-			return err
-		}
-		for i, stack := range c.Stacks {
-			sum[stack] = otlp.SaturatingAdd(sum[stack], otlp.SaturatingMultiply(T(c.Values[i]), T(w.weight)))
-		}
-		for i, fraction := range c.Fractions {
-			sum[c.Stacks[i]] += T(fraction)
-		}
-		return nil
-	})
-	if err != nil || len(parts) == 0 {
+func (s *sums[T]) add(w *weightedProfile, group int, c *model.Columns) error {
+	sum, err := s.ofGroup(group)
+	if err != nil {
 		return err
 	}
-	return s.observations(s.part, parts, model.ColumnsWanted{},
-		func(w *weightedProfile, group int, c *model.Columns, i int) error {
-			sum, err := s.ofGroup(group)
-			if err == nil {
-				at := &sum[c.Stacks[i]]
-				*at = otlp.SaturatingAdd(*at, otlp.SaturatingMultiply(T(c.Values[i]), T(w.weight)))
-				*at += T(c.Fraction(i))
-			}
-			return err
-		})
+	for i, stack := range c.Stacks {
+		sum[stack] = otlp.SaturatingAdd(sum[stack], otlp.SaturatingMultiply(T(c.Values[i]), T(w.weight)))
+	}
+	for i, fraction := range c.Fractions {
+		sum[c.Stacks[i]] += T(fraction)
+	}
+	return nil
 }
 
 func (s *sums[T]) each(out *Samples, use func(*Samples) error) error {
-	defer func() {
-		s.memory.Release(s.taken)
-		s.of, s.taken = nil, 0
-	}()
-	*out = Samples{Type: out.Type, Weight: 1}
-	var stacks []int32
 	for group, sum := range s.of {
-		if sum == nil {
-			continue
-		}
-		if stacks == nil {
-			s.taken += 4 * len(sum)
-			if err := s.memory.Grow(4 * len(sum)); err != nil {
+		if more := len(sum) - cap(s.stacks); more > 0 {
+			if err := s.memory.Grow(4 * more); err != nil {
 				return err
 			}
-			stacks = make([]int32, 0, len(sum))
 		}
 		// The sums move to the front: they are not read again.
-		stacks = stacks[:0]
-		values := sum[:0]
+		stacks, values := slices.Grow(s.stacks[:0], len(sum)), sum[:0]
 		for stack, value := range sum {
 			if value != 0 {
 				stacks, values = append(stacks, int32(stack)), append(values, value)
 			}
 		}
-		out.Dict, out.Group, out.Stacks = s.part.Dict(), s.groups.names[group], stacks
+		s.stacks, s.of[group] = stacks, sum[:0]
+		if len(sum) == 0 {
+			continue
+		}
+		*out = Samples{Dict: s.part.Dict(), Type: out.Type, Group: s.groups.names[group], Weight: 1}
+		out.Stacks = stacks
 		s.set(out, values)
 		if err := use(out); err != nil {
 			return err
 		}
-		s.of[group] = nil
 	}
 	return nil
 }

@@ -38,26 +38,17 @@ type table struct {
 	values    []int64
 	fractions []float64
 	index     dictionary.HashIndex
-	// plain[stack] is the row of a stack without anything else, plus one.
-	plain []int32
 	// written is what the samples take that were made of rows.
 	written int
 }
 
 // row returns the row of an identity. Its callers check the memory.
 func (t *table) row(id identity) int {
-	isPlain := id.attributes == 0 && id.link == 0 && !id.timed
-	if isPlain && t.plain[id.stack] != 0 {
-		return int(t.plain[id.stack] - 1)
-	}
-	var p dictionary.HashProbe
-	if !isPlain {
-		h := dictionary.Mix(0, uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)))
-		p = t.index.Start(dictionary.Mix(dictionary.Mix(h, uint64(uint32(id.link))), uint64(id.timestamp)))
-		for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-			if t.rows[e-1] == id {
-				return int(e - 1)
-			}
+	h := dictionary.Mix(0, uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)))
+	p := t.index.Start(dictionary.Mix(dictionary.Mix(h, uint64(uint32(id.link))), uint64(id.timestamp)))
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.rows[e-1] == id {
+			return int(e - 1)
 		}
 	}
 	t.room -= max(t.types, rowValues)
@@ -68,11 +59,7 @@ func (t *table) row(id identity) int {
 		_ = t.memory.Grow(valueBytes * t.types)
 		t.fractions = append(t.fractions, make([]float64, t.types)...)
 	}
-	if isPlain {
-		t.plain[id.stack] = int32(len(t.rows))
-	} else {
-		t.index.Insert(p, int32(len(t.rows)))
-	}
+	t.index.Insert(p, int32(len(t.rows)))
 	return len(t.rows) - 1
 }
 
@@ -90,10 +77,12 @@ func (t *table) addFraction(id identity, column int, value float64) {
 	t.fractions[row*t.types+column] += value
 }
 
+// round adds the fractions to the values.
 func (t *table) round() {
 	for i, v := range t.fractions {
 		t.values[i] = otlp.SaturatingAdd(t.values[i], otlp.SaturatingRound(v))
 	}
+	t.fractions = nil
 }
 
 // maxRepeatedAttributes is how many attributes each observation of a sample may have for itself.

@@ -5,6 +5,7 @@ package answers
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -29,9 +30,6 @@ type TimelineGroup struct {
 	Values []float64
 }
 
-// lineBounds are how long profiles are kept in memory, and the finest step.
-type lineBounds struct{ Window, Resolution time.Duration }
-
 const maxPoints = 10_000
 
 // Sum returns the sum of the values that are there, and their number.
@@ -44,17 +42,31 @@ func Sum(values []float64) (sum float64, known int) {
 	return sum, known
 }
 
-// timeline adds up the selected values.
-func (v *View) timeline(sel *model.Selection, points int, now time.Time, cfg lineBounds) (*Timeline, error) {
-	types, err := v.resolveTypes(sel, false)
+// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it; a
+// gauge holds until the next one.
+func (s *Querier) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error) {
+	sel.LastState = false
+	status, err := s.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	q := &Query{Selection: *sel, Memory: v.Memory}
-	q.LastState = false
+	q := s.query(ctx, sel, Want{Profiles: true})
+	v, err := s.View(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	return v.timeline(q, points, now, &status)
+}
+
+// timeline adds up the selected values.
+func (v *View) timeline(q *Query, points int, now time.Time, status *Status) (*Timeline, error) {
+	types, err := v.resolveTypes(&q.Selection, false)
+	if err != nil {
+		return nil, err
+	}
 	s := v.scan(q, types)
-	s.apart = apart{profiles: true}
-	if s.keys, err = filterKeys(sel); err != nil {
+	if s.keys, err = filterKeys(&q.Selection); err != nil {
 		return nil, err
 	}
 	planned, err := s.plan()
@@ -62,7 +74,7 @@ func (v *View) timeline(sel *model.Selection, points int, now time.Time, cfg lin
 		return nil, err
 	}
 	tl := &Timeline{Type: planned.Type, Values: planned.Values}
-	n := tl.steps(sel, &s.rules[0], points, now, cfg)
+	n := tl.steps(&q.Selection, &s.rules[0], points, now, status)
 	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, carried: map[carriedKey]*carriedStep{}}
 	if err := p.draw(); err != nil {
 		return nil, err
@@ -80,7 +92,8 @@ func (v *View) timeline(sel *model.Selection, points int, now time.Time, cfg lin
 }
 
 // steps sets the start of the timeline and the length of its steps, and returns their number.
-func (tl *Timeline) steps(sel *model.Selection, of *rule, points int, now time.Time, cfg lineBounds) int {
+func (tl *Timeline) steps(sel *model.Selection, of *rule, points int, now time.Time,
+	status *Status) int {
 	from, until := sel.From, sel.Until
 	if from == 0 || until == 0 {
 		first, last := int64(math.MaxInt64), int64(0)
@@ -90,16 +103,16 @@ func (tl *Timeline) steps(sel *model.Selection, of *rule, points int, now time.T
 			}
 		}
 		if from == 0 {
-			from = max(first, now.Add(-2*cfg.Window).UnixNano())
+			from = max(first, now.Add(-2*status.Window).UnixNano())
 			if last == 0 {
-				from = now.Add(-cfg.Window).UnixNano()
+				from = now.Add(-status.Window).UnixNano()
 			}
 		}
 		if until == 0 {
 			until = max(last, now.UnixNano())
 		}
 	}
-	resolution := max(int64(cfg.Resolution), 1)
+	resolution := max(int64(status.Resolution), 1)
 	// Sums of two such times do not overflow.
 	from, until = min(from, math.MaxInt64/2-resolution-1), min(until, math.MaxInt64/2-resolution)
 	until = max(until, from+1)
@@ -127,7 +140,7 @@ type plotter struct {
 	n          int
 	lines      []*line
 	// own has what the current series adds, by group; only for gauges.
-	series *model.BlockSeries
+	series *selectedSeries
 	own    map[int]*ownLine
 	// carried are the steps of series of gauges to which further blocks may add.
 	carried map[carriedKey]*carriedStep
@@ -182,18 +195,18 @@ func (p *plotter) line(group int) *line {
 func (p *plotter) draw() error {
 	p.own, p.reads = map[int]*ownLine{}, true
 	withDictionary := len(p.keys) > 0 || p.sel.GroupBy != ""
-	err := p.eachPart(withDictionary, func(of *part) error {
-		err := p.eachBatch(of, of.selected, func(list []weightedProfile) error { return p.batch(of, list) })
+	err := p.eachPart(withDictionary, func(of []selectedSeries) error {
+		err := p.eachBatch(of, p.plot)
 		p.endSeries()
-		p.endBlock(of)
+		p.endPart()
 		return err
 	})
 	p.drawCarried(math.MaxInt64)
 	return err
 }
 
-func (p *plotter) batch(of *part, list []weightedProfile) error {
-	sums, err := p.sums(of, list)
+func (p *plotter) plot(list []weightedProfile) error {
+	sums, err := p.sums(list)
 	if err != nil {
 		return err
 	}
@@ -208,10 +221,10 @@ func (p *plotter) batch(of *part, list []weightedProfile) error {
 		}
 		factor := 1.0
 		if p.rules[0].isTime {
-			factor = float64(of.Meta(&w.Profile).Period)
+			factor = float64(p.part.Meta(&w.Profile).Period)
 		}
-		if group, whole := p.whole(w); whole {
-			p.add(w, group, factor*float64(w.Total))
+		if p.whole(w) {
+			p.add(w, p.groups.number(w.series.group), factor*float64(w.Total))
 			continue
 		}
 		for group, value := range sums[w] {
@@ -230,22 +243,20 @@ func (p *plotter) add(w *weightedProfile, group int, value float64) {
 }
 
 // sums returns the values of profiles that depend on their samples, by group.
-func (p *plotter) sums(of *part, list []weightedProfile) (profileSums, error) {
+func (p *plotter) sums(list []weightedProfile) (profileSums, error) {
 	var parts []*weightedProfile
 	for i := range list {
-		if _, whole := p.whole(&list[i]); !whole {
+		if !p.whole(&list[i]) {
 			parts = append(parts, &list[i])
 		}
 	}
 	sums := profileSums{}
-	if len(parts) == 0 {
-		return sums, nil
-	}
-	return sums,
-		p.observations(of, parts, model.ColumnsWanted{}, func(w *weightedProfile, group int, c *model.Columns, i int) error {
-			sums.add(w, group, float64(c.Values[i]))
-			return nil
-		})
+	return sums, p.samples(parts, model.ColumnsWanted{}, func(w *weightedProfile, group int, c *model.Columns) error {
+		for _, value := range c.Values {
+			sums.add(w, group, float64(value))
+		}
+		return nil
+	})
 }
 
 // shows reports whether a time from start to end has a part in the timeline.
@@ -331,10 +342,10 @@ func (p *plotter) mean(group, i int, step carriedStep) {
 	line.known[i+1]--
 }
 
-// endBlock draws what was carried to steps that end before all blocks that follow begin.
-func (p *plotter) endBlock(of *part) {
+// endPart draws what was carried to steps that end before all blocks that follow begin.
+func (p *plotter) endPart() {
 	begin := int64(math.MaxInt64)
-	for _, b := range p.view.Blocks[slices.Index(p.view.Blocks, of.block)+1:] {
+	for _, b := range p.view.Blocks[slices.Index(p.view.Blocks, p.part.block)+1:] {
 		if start, _, ok := b.Span(""); ok {
 			begin = min(begin, start)
 		}

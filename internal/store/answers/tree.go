@@ -96,10 +96,17 @@ const maxBuiltNodes = 2 << 20
 const nodeColumns = 10
 
 func newTreeBuilder(m *model.Memory) *treeBuilder {
-	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, strings: map[string]int32{}, maxExtra: maxExtraConstant}
+	b := &treeBuilder{memory: m, maxExtra: maxExtraConstant}
+	b.beginFrames()
 	b.index.Reset(0)
 	b.addNode(-1, -1)
 	return b
+}
+
+// beginFrames begins without frames and strings.
+func (b *treeBuilder) beginFrames() {
+	b.frames, b.keys, b.byFrame = nil, nil, map[frameKey]int32{}
+	b.strings, b.names, b.stringBytes = map[string]int32{}, nil, 0
 }
 
 const (

@@ -116,25 +116,24 @@ func (b *treeBuilder) largest(maxNodes int) []bool {
 			}
 		}
 	}
-	threshold := int64(1)
-	if n > maxNodes {
-		sorted := slices.Clone(sizes)
-		slices.Sort(sorted)
-		threshold = max(sorted[n-maxNodes], 1)
-	}
-	keep := make([]bool, n)
-	left := maxNodes // for those that are as large as the threshold
+	sizes[0] = math.MaxInt64
+	// Parents come before their children, so the result is a tree.
+	return largest(sizes, maxNodes, func(i int, keep []bool) bool { return i == 0 || sizes[i] > 0 && keep[b.parent[i]] })
+}
+
+// largest marks the n largest of sizes. Of equal ones, it marks the first that may be kept.
+func largest[T cmp.Ordered](sizes []T, n int, mayKeep func(i int, keep []bool) bool) []bool {
+	keep := make([]bool, len(sizes))
+	least := slices.Sorted(slices.Values(sizes))[max(len(sizes)-n, 0)]
 	for i, size := range sizes {
-		if i == 0 || size > threshold {
-			keep[i] = true
-			left--
+		if keep[i] = size > least; keep[i] {
+			n--
 		}
 	}
 	for i, size := range sizes {
-		// Parents come before their children, so the result is a tree.
-		if size == threshold && !keep[i] && left > 0 && keep[b.parent[i]] {
+		if size == least && n > 0 && mayKeep(i, keep) {
 			keep[i] = true
-			left--
+			n--
 		}
 	}
 	return keep

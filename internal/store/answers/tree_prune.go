@@ -6,8 +6,6 @@ package answers
 import (
 	"cmp"
 	"math"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // This file leaves out the smallest nodes of a tree that would need more memory than a query can have.
@@ -50,46 +48,21 @@ func (b *treeBuilder) prune() error {
 		return err
 	}
 	keep := b.largest(n / 4)
-	parent, frame, self, fractions := b.parent, b.frame, b.self, b.fractions
 	b.memory.Release(pruning + b.builtBytes())
-	pruned := newTreeBuilder(b.memory)
-	pruned.extra, pruned.maxExtra, pruned.unchecked = b.extra, b.maxExtra, b.unchecked
-	pruned.namesOnly, pruned.parts, pruned.isPruned, pruned.dropped = b.namesOnly, b.parts, true, b.dropped
-	pruned.uninteresting = b.uninteresting
-	*b = *pruned
+	b.isPruned = true
+	b.beginFrames()
 	b.ownsStrings = true
-	// position has the nearest node of each that stays, and last that which has what is left out below a node.
-	position, last := make([]int32, n), map[int32]int32{}
-	for i := 1; i < n; i++ {
-		at := position[parent[i]]
+	err := b.moveNodes(func(i, parent int32) (int32, bool) {
 		if keep[i] {
-			at = b.child(at, b.frameIndex(frames[frame[i]]))
+			return b.frameIndex(frames[b.frame[i]]), true
 		}
-		position[i] = at
-	}
+		if b.frame[i] != leftOut {
+			b.dropped++
+		}
+		return leftOut, b.frame[parent] != leftOut
+	})
 	b.ownsStrings = false
-	for i := range n {
-		at := position[i]
-		if !keep[i] {
-			if frame[i] != leftOut {
-				b.dropped++
-			}
-			node, ok := last[at]
-			if !ok {
-				_ = b.memory.Grow(nodeBytes) // Check returns the error
-				node = b.addNode(at, leftOut)
-				last[at] = node
-			}
-			at = node
-		}
-		for side := range self {
-			b.self[side][at] = otlp.SaturatingAdd(b.self[side][at], self[side][i])
-			if i < len(fractions[side]) {
-				b.addFraction(side, at, fractions[side][i])
-			}
-		}
-	}
-	return b.memory.Check()
+	return cmp.Or(err, b.memory.Grow(nodeBytes*len(b.parent)+valueBytes*(len(b.fractions[0])+len(b.fractions[1]))))
 }
 
 // addFraction adds a part of a value to a node.

@@ -71,8 +71,21 @@ func (c *Columns) Append(key RowKey, timestamp, value int64) {
 	c.Timestamps, c.Values = append(c.Timestamps, timestamp), append(c.Values, value)
 }
 
-// Fraction returns what is added to a value.
-func (c *Columns) Fraction(i int) float64 { return At(c.Fractions, i) }
+// AppendRow adds a row of other columns.
+func (c *Columns) AppendRow(from *Columns, i int) {
+	c.Stacks, c.Attributes, c.Links = appendAt(c.Stacks, from.Stacks, i), appendAt(c.Attributes, from.Attributes, i),
+		appendAt(c.Links, from.Links, i)
+	c.Timestamps, c.Values, c.Counts = appendAt(c.Timestamps, from.Timestamps, i), appendAt(c.Values, from.Values, i),
+		appendAt(c.Counts, from.Counts, i)
+	c.Fractions = appendAt(c.Fractions, from.Fractions, i)
+}
+
+func appendAt[T any](to, from []T, i int) []T {
+	if len(from) == 0 {
+		return to
+	}
+	return append(to, from[i])
+}
 
 // Slice returns a part of the rows.
 func (c *Columns) Slice(from, until int) Columns {

@@ -4,6 +4,7 @@
 package answers
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,12 +12,56 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
+// View is what a query reads: all blocks as they were when it began, oldest first. It holds no lock. release ends it.
+type View struct {
+	Blocks []model.Block
+	// lists are the blocks that list what there is, if these are not Blocks, and instances the number of resources that a
+	// series of these stands for.
+	lists     []model.Block
+	instances func(*model.BlockSeries) int
+	// OnDisk is how many of the blocks are on disk; these come first.
+	OnDisk int
+	Memory *model.Memory
+	// Drop takes a block out of the store that is damaged; damaged are those. The query goes on without them.
+	Drop    func(model.Block, error)
+	damaged map[model.Block]bool
+	Release func()
+	// timeTypes has, for types that count samples, that of the time for which one stands.
+	timeTypes map[model.SampleType]model.SampleType
+}
+
+// withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
+func (v *View) withoutDamaged(err error) error {
+	var damaged *model.DamagedError
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	if v.damaged == nil {
+		v.damaged = map[model.Block]bool{}
+	}
+	v.damaged[damaged.Block] = true
+	v.Drop(damaged.Block, err)
+	return nil
+}
+
+// eachSeries calls use with the series of a service, or of all if it is empty, the oldest block first.
+func (v *View) eachSeries(blocks []model.Block, service string,
+	use func(b model.Block, list []model.BlockSeries) error) error {
+	for _, b := range blocks {
+		err := b.Series(service, v.Memory, func(list []model.BlockSeries) error { return use(b, list) })
+		if err = v.withoutDamaged(err); err != nil {
+			return err
+		}
+	}
+	return v.Memory.Check()
+}
+
 // resolveTypes returns the sample type that a selection names, or else the profile's default, or all of them, in the
 // order in which its pprof had them.
 func (v *View) resolveTypes(sel *model.Selection, all bool) (types []model.SampleType, err error) {
 	var list []ProfileInfo
 	if sel.Service != "" && sel.Profile != "" {
-		if list, err = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *model.BlockSeries) {}); err != nil {
+		if list, err = v.profiles(sel.Service, sel.Profile); err != nil {
 			return nil, err
 		}
 	}
