@@ -21,9 +21,11 @@ const (
 
 // chunk is a part of a recording with its own classes, constant pools and clock, and what has been interned of them.
 type chunk struct {
-	header
-	start, end uint64 // nanoseconds since the epoch
-	classes    map[int64]*class
+	size, metadata, pools      int    // bytes, and offsets within the chunk
+	start, end                 uint64 // nanoseconds since the epoch
+	startTicks, ticksPerSecond uint64
+
+	classes map[int64]*class
 
 	stacks  map[stackKey]dictionary.StackIndex
 	names   map[constantKey]dictionary.StringIndex
@@ -46,66 +48,59 @@ type constantKey struct {
 	key uint64
 }
 
-// header is what the first bytes of a chunk state. The metadata and the pools are offsets within the chunk.
-type header struct {
-	size, metadata, pools      int
-	startNanos, durationNanos  uint64
-	startTicks, ticksPerSecond uint64
-}
-
 // A recording is from between these times, in nanoseconds.
 const year2000, year2100 = events.Year2000 * 1e9, events.Year2100 * 1e9
 
-func readHeader(data []byte) (h header, err error) {
+// readHeader reads what the first bytes of a chunk state.
+func readHeader(data []byte) (c chunk, err error) {
 	if len(data) < chunkHeaderBytes {
-		return h, errTruncated
+		return c, errTruncated
 	}
 	if string(data[:4]) != chunkMagic {
-		return h, errors.New("does not begin with FLR")
+		return c, errors.New("does not begin with FLR")
 	}
 	switch major, minor := binary.BigEndian.Uint16(data[4:]), binary.BigEndian.Uint16(data[6:]); {
 	case major < 2:
-		return h, fmt.Errorf("version %d.%d of the format, that of JDK 7 to 10 and of Oracle's JDK 8, is not read; "+
+		return c, fmt.Errorf("version %d.%d of the format, that of JDK 7 to 10 and of Oracle's JDK 8, is not read; "+
 			"record with JDK 11 or later, OpenJDK 8u262 or later, or async-profiler", major, minor)
 	case major > 2:
-		return h, fmt.Errorf("version %d.%d of the format is not known", major, minor)
+		return c, fmt.Errorf("version %d.%d of the format is not known", major, minor)
 	}
 	read := func(at int) uint64 { return binary.BigEndian.Uint64(data[at:]) }
 	whole, rest := read(8), uint64(len(data))
 	if whole > rest || whole < chunkHeaderBytes {
-		return h, errTruncated
+		return c, errTruncated
 	}
 	if read(16) < chunkHeaderBytes || read(16) >= whole || read(24) < chunkHeaderBytes || read(24) >= whole {
-		return h, errors.New("the metadata or constant pools are not within the chunk; is the recording still running?")
+		return c, errors.New("the metadata or constant pools are not within the chunk; is the recording still running?")
 	}
-	return header{
+	duration := read(40)
+	c = chunk{
 		size: int(whole), metadata: int(read(24)), pools: int(read(16)),
-		startNanos: read(32), durationNanos: read(40), startTicks: read(48), ticksPerSecond: read(56),
-	}, nil
+		start: read(32), end: read(32) + max(duration, 1), startTicks: read(48), ticksPerSecond: read(56),
+	}
+	if c.ticksPerSecond == 0 || c.start < year2000 || c.start >= year2100 || duration > year2100 || c.end >= year2100 {
+		return c, errors.New("the time of a chunk is impossible")
+	}
+	return c, nil
 }
 
 // openChunk reads the header, classes and constant pools of the chunk that begins at start.
 func (d *decoder) openChunk(start int) error {
-	h, err := readHeader(d.data[start:])
+	c, err := readHeader(d.data[start:])
 	if err != nil {
 		return err
 	}
-	d.chunk = chunk{
-		header: h, start: h.startNanos, end: h.startNanos + max(h.durationNanos, 1),
-		stacks: map[stackKey]dictionary.StackIndex{}, names: map[constantKey]dictionary.StringIndex{},
-		origins: map[origin]interned{}, threads: map[constantKey][]int32{}, words: map[constantKey]string{},
-	}
-	if c := &d.chunk; h.ticksPerSecond == 0 || c.start < year2000 || c.start >= year2100 || h.durationNanos > year2100 ||
-		c.end >= year2100 {
-		return errors.New("the time of a chunk is impossible")
-	}
+	c.stacks, c.names = map[stackKey]dictionary.StackIndex{}, map[constantKey]dictionary.StringIndex{}
+	c.origins, c.threads, c.words = map[origin]interned{}, map[constantKey][]int32{}, map[constantKey]string{}
+	d.chunk = c
 	d.chunkBytes = 0
-	classes := metadata{cursor: &cursor{data: d.data, pos: start + h.metadata, end: start + h.size}, grow: d.grow}
+	classes := metadata{cursor: &cursor{data: d.data, pos: start + c.metadata, end: start + c.size}, grow: d.grow}
 	if err := classes.read(); err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}
 	d.chunk.classes = classes.classes
-	if err := d.readPools(start, start+h.pools, start+h.size); err != nil {
+	if err := d.readPools(start, start+c.pools, start+c.size); err != nil {
 		return fmt.Errorf("constant pools: %w", err)
 	}
 	return nil
