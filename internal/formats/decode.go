@@ -97,7 +97,7 @@ func decodePlain(data []byte, format Format, options Options) (pprofile.Profiles
 	switch format {
 	case GoTrace:
 		o := options.GoTrace
-		if o.MaxThreads == 0 {
+		if o.MaxLegacyBytes == 0 {
 			o = gotrace.DefaultOptions()
 		}
 		o.Options = options.Options

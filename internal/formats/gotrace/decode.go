@@ -70,6 +70,9 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 	})
 }
 
+// cpuPeriod is the sampling period of the CPU profiler that runs beside the trace: the runtime's default.
+const cpuPeriod = 10 * time.Millisecond
+
 // The profiles, in the order in which they are written.
 const (
 	samples = iota
@@ -214,7 +217,7 @@ func (d *decoder) addProfiles() {
 			p.Shape = compact.Shape{Values: true}
 		}
 		if which == samples {
-			p.Period, p.Every = events.Nanoseconds("cpu"), int64(d.options.Period)
+			p.Period, p.Every = events.Nanoseconds("cpu"), int64(cpuPeriod)
 		}
 		d.profiles[which] = d.b.NewProfile(scope, p)
 	}
@@ -276,22 +279,16 @@ type Options struct {
 	// MinDuration is the shortest interval that becomes an event. Stopping the world always does, and sums contain all
 	// intervals.
 	MinDuration time.Duration
-	// Period is the sampling period of the CPU profiler that ran beside the trace.
-	Period time.Duration
 	// Everything keeps the waits of the runtime's own goroutines, all intervals of the workers of the garbage collector,
 	// and goroutines that wait from the beginning of the trace to its end.
 	Everything bool
 	// WithoutUnfinished leaves out intervals that had not ended when the trace did.
 	WithoutUnfinished bool
-
-	// MaxThreads is the largest number of threads in a part of a trace: the reader's time grows with it.
-	MaxThreads int
 	// MaxLegacyBytes is the largest trace of a version before Go 1.22, which is read whole.
 	MaxLegacyBytes int
 }
 
 // DefaultOptions returns the options that configurations begin with.
 func DefaultOptions() Options {
-	return Options{MinDuration: 100 * time.Microsecond, Period: 10 * time.Millisecond, MaxThreads: 250,
-		MaxLegacyBytes: 32 << 20}
+	return Options{MinDuration: 100 * time.Microsecond, MaxLegacyBytes: 32 << 20}
 }

@@ -26,6 +26,9 @@ const (
 	batchBytes  = 512
 )
 
+// maxThreads is the largest number of threads in a part of a trace: the reader's time grows with it.
+const maxThreads = 250
+
 // What Decode refuses by its limits. Both are events.ErrTooLarge.
 var (
 	ErrThreads = fmt.Errorf("%w: too many threads", events.ErrTooLarge)
@@ -41,7 +44,7 @@ func checkSize(data []byte, o *Options) (isLegacy bool, readerBytes int, err err
 		len(data) < headerBytes {
 		return false, 0, errors.New("not a Go execution trace: unknown header")
 	}
-	s := scanner{rest: data[headerBytes:], maxThreads: o.MaxThreads, seen: map[uint64]struct{}{}}
+	s := scanner{rest: data[headerBytes:], seen: map[uint64]struct{}{}}
 	switch {
 	case version >= firstGeneration:
 		err := s.generations()
@@ -58,7 +61,6 @@ type scanner struct {
 	rest []byte
 	// isTruncated reports that the trace ended within a number. Then rest is empty.
 	isTruncated bool
-	maxThreads  int
 	generation  uint64
 	batches     int
 	seen        map[uint64]struct{}
@@ -77,8 +79,8 @@ func (s *scanner) number() uint64 {
 func (s *scanner) skip(n uint64) { s.rest = s.rest[min(n, uint64(len(s.rest))):] }
 
 func (s *scanner) thread(id uint64) error {
-	if s.seen[id] = struct{}{}; len(s.seen) > s.maxThreads {
-		return fmt.Errorf("%w: more than %d", ErrThreads, s.maxThreads)
+	if s.seen[id] = struct{}{}; len(s.seen) > maxThreads {
+		return fmt.Errorf("%w: more than %d", ErrThreads, maxThreads)
 	}
 	return nil
 }
