@@ -102,8 +102,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// The Collector takes a number for nanoseconds.
-func TestDurationsWithoutUnit(t *testing.T) {
+// The Collector takes a number for nanoseconds, and one that is too large for a negative one.
+func TestMisreadNumbers(t *testing.T) {
 	convert := func(yaml string) error {
 		retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
 		require.NoError(t, err)
@@ -116,6 +116,9 @@ func TestDurationsWithoutUnit(t *testing.T) {
 		"exporters: {otlp_grpc/a: {retry_on_failure: {max_elapsed_time: 5}}}": "`exporters.otlp_grpc/a.retry_on_failure.max_elapsed_time`: 5 has no unit",
 		"processors: {dictionary_dedup: {timeout: 200, max_wait: 3}}":         "`processors.dictionary_dedup.max_wait`: 3 has no unit",
 		"extensions: {file_storage: {timeout: 1}}":                            "`extensions.file_storage.timeout`: 1 has no unit",
+		"exporters: {store: {max_bytes: 99999999999999999999}}":               "`exporters.store.max_bytes`: 1e+20 is too large: at most 9223372036854775807",
+		"exporters: {store: {max_bytes: 9223372036854775808}}":                "`exporters.store.max_bytes`: 9223372036854775808 is too large",
+		"exporters: {store: {retention: -1e30}}":                              "`exporters.store.retention`: -1e+30 is too large",
 	} {
 		require.ErrorContains(t, convert(yaml), want)
 	}
@@ -123,6 +126,7 @@ func TestDurationsWithoutUnit(t *testing.T) {
 		"receivers: {pprof: {remote: {collection_interval: 10s, timeout: 0, initial_delay: 1000000000}}}",
 		"service: {telemetry: {metrics: {readers: [], interval: 60, timeout: 100}}}",
 		"exporters: {otlp_grpc: {retry_on_failure: {max_elapsed_time: 0}, sending_queue: {queue_size: 10, num_consumers: 1}}}",
+		"exporters: {store: {max_bytes: 1e10, fraction: 0.5}}",
 		"receivers:",
 	} {
 		require.NoError(t, convert(yaml))

@@ -20,7 +20,7 @@ import (
 
 // Values is a converter that changes nothing, and remembers the configuration: the Collector's error for a duration or
 // a number of bytes that it cannot read names neither the value nor how it is written. It refuses durations without a
-// unit, which the Collector takes for nanoseconds.
+// unit, which the Collector takes for nanoseconds, and numbers that are too large.
 type Values struct {
 	mu   sync.Mutex
 	last *confmap.Conf
@@ -36,21 +36,30 @@ func (v *Values) Convert(_ context.Context, conf *confmap.Conf) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = conf
-	return withoutUnit(conf)
+	return misread(conf)
 }
 
 // durationKey matches the keys of components that are durations. Those of `service` are milliseconds.
 var durationKey = regexp.MustCompile(`^(receivers|processors|exporters|connectors|extensions)::.*(::|_)` +
 	`(interval|timeout|delay|wait|duration|elapsed_time|retention|expiry|ttl|wait_threshold|period)$`)
 
-// withoutUnit returns an error for each duration that is a small number: nobody means so few nanoseconds.
-func withoutUnit(conf *confmap.Conf) error {
+// misread returns an error for each duration that is a small number, since nobody means so few nanoseconds, and for
+// each number that is too large: the Collector takes it for the most negative one.
+func misread(conf *confmap.Conf) error {
 	var errs []error
 	for _, key := range conf.AllKeys() {
-		number, isNumber := conf.Get(key).(int)
-		if isNumber && 0 < number && number < int(time.Millisecond) && durationKey.MatchString(key) {
-			errs = append(errs, fmt.Errorf("`%s`: %d has no unit, and would be nanoseconds: write %ds",
-				strings.ReplaceAll(key, confmap.KeyDelimiter, "."), number, number))
+		shown := strings.ReplaceAll(key, confmap.KeyDelimiter, ".")
+		switch number := conf.Get(key).(type) {
+		case int:
+			if 0 < number && number < int(time.Millisecond) && durationKey.MatchString(key) {
+				errs = append(errs, fmt.Errorf("`%s`: %d has no unit, and would be nanoseconds: write %ds", shown, number, number))
+			}
+		case float64:
+			if math.Abs(number) >= math.MaxInt64 {
+				errs = append(errs, fmt.Errorf("`%s`: %g is too large: at most %d", shown, number, math.MaxInt64))
+			}
+		case uint64: // which YAML has only above that
+			errs = append(errs, fmt.Errorf("`%s`: %d is too large: at most %d", shown, number, math.MaxInt64))
 		}
 	}
 	return errors.Join(errs...)
