@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +27,7 @@ func testKubernetesGateway(t *testing.T, c *cluster) {
 	// There is no DNS of the cluster that could resolve the Service.
 	agent := c.runPod(t, agentPod, map[string]string{"BACKEND_ENDPOINT": gateway.otlp})
 
-	pushFromPod(t, agent, shop.Status.PodIP)
-	require.Eventually(t, func() bool { return to.service("shop-of-gateway") != nil }, startTimeout, 100*time.Millisecond)
+	pushFromPod(t, agent, shop.Status.PodIP, func() bool { return to.service("shop-of-gateway") != nil })
 	require.Equal(t, "node-c", to.service("shop-of-gateway")["k8s.node.name"])
 
 	agent.Terminate(t)

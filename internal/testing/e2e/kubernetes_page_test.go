@@ -31,8 +31,11 @@ func testKubernetesPage(t *testing.T, c *cluster) {
 	address := net.JoinHostPort(pod.Status.PodIP, "4042")
 	page := c.runPod(t, pod, map[string]string{"PAGE_ENDPOINT": address})
 	agent := c.runPod(t, agentPod, map[string]string{"BACKEND_ENDPOINT": page.otlp})
-	pushFromPod(t, agent, shop.Status.PodIP)
-	requireOnPage(t, address, "shop-of-page")
+	isOnPage := func() bool {
+		body, err := get("http://" + address + "/api/services")
+		return err == nil && strings.Contains(body, `"shop-of-page"`)
+	}
+	pushFromPod(t, agent, shop.Status.PodIP, isOnPage)
 
 	agent.Terminate(t)
 	page.Terminate(t)
@@ -41,16 +44,7 @@ func testKubernetesPage(t *testing.T, c *cluster) {
 	again := &collector{command: exec.Command(page.command.Path, page.command.Args[1:]...)}
 	again.command.Env = page.command.Env
 	again.start(t, pod.Name)
-	requireOnPage(t, address, "shop-of-page")
-}
-
-// requireOnPage waits until the page has a service.
-func requireOnPage(t *testing.T, address, service string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		body, err := get("http://" + address + "/api/services")
-		return err == nil && strings.Contains(body, `"`+service+`"`)
-	}, startTimeout, 100*time.Millisecond)
+	require.Eventually(t, isOnPage, startTimeout, 100*time.Millisecond)
 }
 
 // testHelm installs the chart, changes its mode, and removes it. The objects are those of the overlays

@@ -30,7 +30,7 @@ func requirePushes(t *testing.T, agent *collector, to *backend, pod, ip string) 
 	postFromPod(t, agent, ip, ":4318/v1development/profiles", protobuf, profiles)
 	postFromPod(t, agent, ip, ":8088/services/collector/event", "application/json", []byte(
 		`{"event": "\n\nat total(cart.js:12:3)", "sourcetype": "otel.profiling", "time": 1700000000, "fields": {"service.name": "by-hec"}}`))
-	pushFromPod(t, agent, ip) // without a name, so it gets the pod's
+	pushFromPod(t, agent, ip, func() bool { return to.service(pod) != nil })
 	for _, service := range []string{"by-splunk", "by-otlp", "by-hec", pod} {
 		require.Eventually(t, func() bool { return to.service(service) != nil }, startTimeout, 100*time.Millisecond, service)
 		got := to.service(service)
@@ -41,10 +41,15 @@ func requirePushes(t *testing.T, agent *collector, to *backend, pod, ip string) 
 	}
 }
 
-// pushFromPod posts a profile without a name from a pod's address.
-func pushFromPod(t *testing.T, agent *collector, ip string) {
+// pushFromPod posts a profile without a name from a pod's address, again until it has arrived with the pod's name: an
+// agent starts before it knows the pods of its node.
+func pushFromPod(t *testing.T, agent *collector, ip string, hasArrived func() bool) {
 	t.Helper()
-	postFromPod(t, agent, ip, ":4040/v1/pprof", "application/octet-stream", capturedPayloads(t)["go-cpu-labels.pb.gz"])
+	payload := capturedPayloads(t)["go-cpu-labels.pb.gz"]
+	for deadline := time.Now().Add(startTimeout); !hasArrived(); time.Sleep(time.Second) {
+		require.True(t, time.Now().Before(deadline), "the push does not arrive with the name of its pod")
+		postFromPod(t, agent, ip, ":4040/v1/pprof", "application/octet-stream", payload)
+	}
 }
 
 // postFromPod posts to an agent's port, from a pod's address.

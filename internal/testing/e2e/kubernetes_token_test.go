@@ -29,7 +29,8 @@ func testKubernetesToken(t *testing.T, c *cluster) {
 		return handle(ctx, request)
 	}))
 	agent := c.runPod(t, pod, map[string]string{"BACKEND_ENDPOINT": to.address, "BACKEND_INSECURE": "true"})
-	pushFromPod(t, agent, podIP(51))
+	postFromPod(t, agent, podIP(51), ":4040/v1/pprof", "application/octet-stream",
+		capturedPayloads(t)["go-cpu-labels.pb.gz"])
 	select {
 	case got := <-authorization:
 		require.Equal(t, []string{"Bearer s3cret"}, got)
