@@ -107,14 +107,24 @@ const oldNodes = `"nodes":[
  {"id":1,"callFrame":{"functionName":"(root)"},"children":[2,4]},{"id":2,"callFrame":{"functionName":"(idle)"}},
  {"id":4,"callFrame":{"functionName":"","url":"a.js"},"children":[5]},{"id":5,"callFrame":{"functionName":"f"}}]`
 
-// Chrome up to 66 has a profile in one event.
+// Chrome up to 66 has a profile in one event, however long it is.
 func TestOldChrome(t *testing.T) {
-	pd, stats, err := decodeText(`[{"pid":7,"tid":8,"ts":9,"ph":"I","name":"CpuProfile","args":{"data":{"cpuProfile":{` +
+	const text = `[{"pid":7,"tid":8,"ts":9,"ph":"I","name":"CpuProfile","args":{"data":{"cpuProfile":{` +
 		oldNodes +
-		`,"startTime":5,"endTime":4000,"samples":[4,4,5,2],"timeDeltas":[0,1000,1000,1000]}}}}]`)
+		`,"startTime":5,"endTime":4000,"samples":[4,4,5,2],"timeDeltas":[0,1000,1000,1000]}}}}]`
+	pd, stats, err := decodeText(text)
 	require.NoError(t, err)
 	assert.Equal(t, events.Stats{Events: 3, Filtered: 1, GuessedClock: true}, stats)
 	assert.Contains(t, profiletest.Render(pd), "{process.pid=7, thread.id=8}")
+
+	long := strings.Replace(text, "a.js", strings.Repeat("x", 5<<20), 1)
+	profiletest.RequireReserved(t, profiletest.Bound{}, 4<<20, func(reserve func(int) error) {
+		options := atEnded
+		options.Meter = &size.Meter{Reserve: reserve}
+		_, stats, err := Decode(strings.NewReader(long), options)
+		require.NoError(t, err)
+		assert.Equal(t, events.Stats{Events: 3, Filtered: 1, Truncated: 1, GuessedClock: true}, stats)
+	})
 }
 
 // Trace events may lack their end, and an id: then the thread is it.

@@ -172,8 +172,13 @@ func recordingOf(events, pools, metadata []byte) []byte {
 
 // manyJFR is a recording to which one adds something small again and again.
 func manyJFR(one func(w *JFRWriter, i int)) func(int) []byte {
+	return moreJFR(func(int) *JFRWriter { return NewJFR() }, one)
+}
+
+// moreJFR is manyJFR that begins with something large.
+func moreJFR(begin func(size int) *JFRWriter, one func(w *JFRWriter, i int)) func(int) []byte {
 	return func(size int) []byte {
-		w := NewJFR()
+		w := begin(size)
 		for i := 0; len(w.events)+len(w.pools) < size; i++ {
 			one(w, i)
 		}
@@ -231,29 +236,17 @@ var JFR = Inputs{
 		long, n := longName(size), size/8
 		return stackOfMethods(NewJFR().Pool("jdk.types.Symbol", 2).Entry(1, long, 2, long), n)
 	},
-	"a long state": func(size int) []byte {
-		w := NewJFR("profiler.WallClockSample startTime:long state:jdk.types.ThreadState*")
-		w.Pool("jdk.types.ThreadState", 1).Entry(1, strings.Repeat("x", size/2))
-		for len(w.events) < size/2 {
-			w.Event("profiler.WallClockSample", 1, 1)
-		}
-		return w.Bytes()
-	},
-	"a long name of a collector": func(size int) []byte {
-		w := NewJFR("jdk.types.GCName name:java.lang.String", "jdk.GarbageCollection startTime:long name:jdk.types.GCName*")
-		w.Pool("jdk.types.GCName", 1).Entry(1, strings.Repeat("x", size/2))
-		for len(w.events) < size/2 {
-			w.Event("jdk.GarbageCollection", 1, 1)
-		}
-		return w.Bytes()
-	},
-	"a thread's long name": func(size int) []byte {
-		w := NewJFR().Pool("java.lang.Thread", 1).Entry(1, "", 1, longName(size), 1)
-		for i := 0; len(w.events) < size; i++ {
-			w.Event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
-		}
-		return w.Bytes()
-	},
+	"a long state": moreJFR(func(size int) *JFRWriter {
+		return NewJFR("profiler.WallClockSample startTime:long state:jdk.types.ThreadState*").
+			Pool("jdk.types.ThreadState", 1).Entry(1, strings.Repeat("x", size/2))
+	}, func(w *JFRWriter, _ int) { w.Event("profiler.WallClockSample", 1, 1) }),
+	"a long name of a collector": moreJFR(func(size int) *JFRWriter {
+		return NewJFR("jdk.types.GCName name:java.lang.String", "jdk.GarbageCollection startTime:long name:jdk.types.GCName*").
+			Pool("jdk.types.GCName", 1).Entry(1, strings.Repeat("x", size/2))
+	}, func(w *JFRWriter, _ int) { w.Event("jdk.GarbageCollection", 1, 1) }),
+	"a thread's long name": moreJFR(func(size int) *JFRWriter {
+		return NewJFR().Pool("java.lang.Thread", 1).Entry(1, "", 1, longName(size), 1)
+	}, func(w *JFRWriter, i int) { w.Event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i)) }),
 	"threads with one long name": func(size int) []byte {
 		return sharedNames(size, "java.lang.Thread", 1, []byte{0}, 0)
 	},
@@ -262,15 +255,11 @@ var JFR = Inputs{
 		w, n := NewJFR().Pool("java.lang.String", 1).Entry(1, latin1(size/2)), size/16
 		return stackOfMethods(w.Pool("jdk.types.Symbol", 2).Entry(1, constant, 2, "short"), n)
 	},
-	"collectors and causes with one long name": func(size int) []byte {
-		w := NewJFR("jdk.types.GCName name:java.lang.String", "jdk.types.GCCause cause:java.lang.String",
-			"jdk.GarbageCollection startTime:long name:jdk.types.GCName* cause:jdk.types.GCCause*")
-		w.Pool("jdk.types.GCName", 1).Entry(1, latin1(size/2))
-		for i := 0; len(w.events) < size/2; i++ {
-			w.Event("jdk.GarbageCollection", 1, 1, uint64(i))
-		}
-		return w.Bytes()
-	},
+	"collectors and causes with one long name": moreJFR(func(size int) *JFRWriter {
+		return NewJFR("jdk.types.GCName name:java.lang.String", "jdk.types.GCCause cause:java.lang.String",
+			"jdk.GarbageCollection startTime:long name:jdk.types.GCName* cause:jdk.types.GCCause*").
+			Pool("jdk.types.GCName", 1).Entry(1, latin1(size/2))
+	}, func(w *JFRWriter, i int) { w.Event("jdk.GarbageCollection", 1, 1, uint64(i)) }),
 	"empty pools of many fields": func(size int) []byte {
 		var wide strings.Builder
 		wide.WriteString("Wide")
@@ -303,13 +292,8 @@ var JFR = Inputs{
 	"small stacks": manyJFR(func(w *JFRWriter, i int) {
 		w.Pool("jdk.types.StackTrace", 1).Entry(i, 0, 1, 1, i).Event("jdk.ExecutionSample", 1, 1, uint64(i), 0, 0)
 	}),
-	"live objects": func(size int) []byte {
-		w := NewJFR("jdk.OldObjectSample startTime:long")
-		for len(w.events) < size {
-			w.Event("jdk.OldObjectSample", 1)
-		}
-		return w.Bytes()
-	},
+	"live objects": moreJFR(func(int) *JFRWriter { return NewJFR("jdk.OldObjectSample startTime:long") },
+		func(w *JFRWriter, _ int) { w.Event("jdk.OldObjectSample", 1) }),
 	"symbols of characters": manyJFR(func(w *JFRWriter, i int) {
 		w.Pool("jdk.types.Symbol", 1).Entry(i)
 		w.pools = append(w.pools, 4, 1, 'x')
