@@ -260,6 +260,20 @@ func TestReceivesLogs(t *testing.T) {
 	code, answer, _ := h.post(t, "/v1/logs", "application/x-protobuf", []byte("\xff"))
 	assert.Equal(t, http.StatusBadRequest, code)
 	assert.Contains(t, answer, "not a message of protobuf")
+	_, profiles := current(t)
+	_, metrics, _ := otherSignals(t)
+	for body, content := range map[string]string{
+		string(profiles): "application/x-protobuf", string(metrics): "application/x-protobuf",
+		`{"resourceProfiles":[{}],"dictionary":{}}`: "application/json", `{"resourceSpans":[{}]}`: "application/json",
+	} {
+		code, answer, _ = h.post(t, "/v1/logs", content, []byte(body))
+		assert.Equal(t, http.StatusBadRequest, code, body)
+		assert.Contains(t, answer, "profiles go to /v1development/profiles")
+	}
+	for _, body := range []string{`{}`, `{"resourceLogs":[]}`, `{"resource_logs":[]}`} {
+		code, answer, _ = h.post(t, "/v1/logs", "application/json", []byte(body))
+		assert.Equal(t, http.StatusOK, code, answer)
+	}
 	code, _, _ = h.post(t, "/v1/logs", "application/x-protobuf", bytes.Repeat([]byte{1<<3 | 2, 0}, 1<<18))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code, "mostly empty messages")
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, 20*time.Second, time.Millisecond)

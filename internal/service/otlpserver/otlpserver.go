@@ -10,12 +10,14 @@
 package otlpserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -77,8 +79,13 @@ func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reas
 		if err := Admit(ctx, m.Reservation, m.Data, check); err != nil {
 			return nil, err
 		}
-		if err := unmarshal(m.Data); err != nil {
-			return nil, BadRequest(fmt.Errorf("not an ExportLogsServiceRequest: %w", err))
+		err := unmarshal(m.Data)
+		if err == nil && m.IsJSON && bytes.ContainsRune(m.Data, '"') && !logsKey.Match(m.Data) {
+			err = errOtherSignal
+		}
+		if err != nil {
+			return nil, BadRequest(fmt.Errorf("not an ExportLogsServiceRequest: %w; "+
+				"profiles go to /v1development/profiles of the receiver otlp_profiles", err))
 		}
 		rejected, reasons, err := deliver(ctx, m, request.Logs())
 		if rejected > 0 {
@@ -92,6 +99,12 @@ func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reas
 		Export: export,
 	}
 }
+
+// A message of another signal in JSON has keys, but none that is known here.
+var (
+	logsKey        = regexp.MustCompile(`"resource_?[lL]ogs"`)
+	errOtherSignal = errors.New("these are not log records")
+)
 
 // Admit adds the memory that check estimates for a message to its reservation. If check refuses the message, the error
 // is a *httpserver.BodyError.
