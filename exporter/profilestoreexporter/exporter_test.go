@@ -536,7 +536,7 @@ func TestAssistants(t *testing.T) {
 	}
 	off := startExporter(t, nil)
 	status, body := ask(off)
-	assert.Equal(t, http.StatusMethodNotAllowed, status)
+	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, body, "set `mcp: {}`")
 	// What Grafana asks has a body, too.
 	answer := collectortest.Ask(t, http.MethodPost, "http://"+off.server.Addr().String()+

@@ -62,11 +62,6 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 
 const mcpPath = "/mcp"
 
-const (
-	mcpIsOff = "assistants are not answered here"
-	mcpHint  = "set `mcp: {}` in the configuration of the exporter profile_store"
-)
-
 const maxQueryBytes = 16 << 10
 
 type server struct {
@@ -114,7 +109,8 @@ func New(settings Settings) http.Handler {
 		s.mux.Handle(mcpPath, s.MCP(s.queries))
 	} else {
 		s.mux.HandleFunc(mcpPath, func(w http.ResponseWriter, r *http.Request) {
-			writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: mcpIsOff, Hint: mcpHint})
+			writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: "assistants are not answered here",
+				Hint: "set `mcp: {}` in the configuration of the exporter profile_store"})
 		})
 	}
 	files := compress(pageFiles(settings.Page))
@@ -157,15 +153,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-cache")
 	switch {
-	case s.MCP != nil && r.URL.Path == mcpPath: // by POST
+	case r.URL.Path == mcpPath: // by POST
 		s.mux.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && !isCall(r):
 		h.Set("Allow", "GET, HEAD")
-		message, hint := "this server is read only", "use GET; "+receivedAt
-		if r.URL.Path == mcpPath {
-			message, hint = mcpIsOff, mcpHint
-		}
-		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Message: message, Hint: hint})
+		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Message: "this server is read only",
+			Hint: "use GET; " + receivedAt})
 	case len(r.URL.RawQuery) > maxQueryBytes:
 		writeError(w, r, &query.Error{Status: http.StatusRequestURITooLong, Message: "the query is too long", Hint: "use fewer attributes"})
 	default:
