@@ -213,6 +213,15 @@ func (e *storeExporter) url() string {
 	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
 }
 
+// refusals are the log lines about what the store does not keep.
+var refusals = [model.NumRefused]string{
+	model.RefusedSeries:  "profiles refused for `keep.max_series`; drop resource attributes with many values, or raise the limit",
+	model.RefusedSize:    "profiles refused: a message is too large for `keep.max_bytes`; send smaller ones, or raise the limit",
+	model.RefusedFull:    "profiles refused: the disk cannot be written; senders are asked to retry",
+	model.RefusedOrder:   "profiles dropped: their totals are older than those before of the same series",
+	model.RefusedSamples: "samples dropped: their message lacks entries that the samples refer to",
+}
+
 // warn logs refusals and drops, once a minute for each reason.
 func (e *storeExporter) warn(added *store.Added) {
 	e.mu.Lock()
@@ -222,23 +231,10 @@ func (e *storeExporter) warn(added *store.Added) {
 			continue
 		}
 		e.warned[reason] = time.Now()
-		switch model.Refused(reason) {
-		case model.RefusedSeries:
-			e.set.Logger.Warn(
-				"profiles refused for `keep.max_series`; drop resource attributes with many values, or raise the limit",
-				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries), zap.Error(added.Err))
-		case model.RefusedSize:
-			e.set.Logger.Warn(
-				"profiles refused: a message is too large for `keep.max_bytes`; send smaller ones, or raise the limit",
-				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes), zap.Error(added.Err))
-		case model.RefusedFull:
-			e.set.Logger.Error("profiles refused: the disk cannot be written; senders are asked to retry",
-				zap.Int("profiles", n), zap.Error(added.Err))
-		case model.RefusedOrder:
-			e.set.Logger.Warn("profiles dropped: their totals are older than those before of the same series",
-				zap.Int("profiles", n))
-		default:
-			e.set.Logger.Warn("samples dropped: their message lacks entries that the samples refer to", zap.Int("samples", n))
+		level := zap.WarnLevel
+		if model.Refused(reason) == model.RefusedFull {
+			level = zap.ErrorLevel
 		}
+		e.set.Logger.Log(level, refusals[reason], zap.Int("count", n), zap.Error(added.Err))
 	}
 }
