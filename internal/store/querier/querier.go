@@ -254,20 +254,12 @@ func (q *Querier) AnalyzeQuery(ctx context.Context,
 // sampleBytes is about what a sample takes in a store.
 const sampleBytes = 3
 
-func (q *Querier) selectTyped(ctx context.Context, typeID, selector string, start, end int64) (*selection, error) {
-	matchers, err := typed(ctx, typeID, selector)
-	if err != nil {
-		return nil, err
-	}
-	return q.choose(ctx, matchers, start, end, false)
-}
-
 // goroutines is Pyroscope's name for goroutine profiles that pyroscope-go pushes. The store names them as it does
 // scraped ones.
 const goroutines = "goroutines"
 
-// typed returns the matchers of a selector and of a profile type.
-func typed(ctx context.Context, typeID, selector string) ([]*labels.Matcher, error) {
+// selectTyped returns the selection of a profile type and a selector.
+func (q *Querier) selectTyped(ctx context.Context, typeID, selector string, start, end int64) (*selection, error) {
 	t := parsedType(typeID)
 	if t == nil {
 		return nil, invalid(
@@ -282,5 +274,6 @@ func typed(ctx context.Context, typeID, selector string) ([]*labels.Matcher, err
 		t.Name = kind.Goroutine
 	}
 	id := kind.ProfileTypeID(t.Name, t.SampleType, t.SampleUnit, t.PeriodType, t.PeriodUnit)
-	return append(matchers, labels.MustNewMatcher(labels.MatchEqual, typeIDLabel, id)), nil
+	matchers = append(matchers, labels.MustNewMatcher(labels.MatchEqual, typeIDLabel, id))
+	return q.choose(ctx, matchers, start, end, false)
 }

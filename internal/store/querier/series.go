@@ -105,7 +105,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 	defer selected.Close()
 	keep := s.keep()
 	return g, selected.Read(func(samples *answers.Samples) error {
-		p := &point{series: samples.Series, time: samples.Time, millis: floorMillis(samples.Time)}
+		p := &point{series: samples.Series, time: samples.Time, millis: samples.Time / 1e6}
 		for row, value := range samples.Values {
 			// As in Pyroscope, what is 0 is not there: a profile without samples makes no point.
 			if value == 0 || keep != nil && !keep(samples, row) {
@@ -122,8 +122,6 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 		return s.memory.Check()
 	})
 }
-
-func floorMillis(nanos int64) int64 { return nanos / 1e6 }
 
 // grouped returns the labels of a series and of a set of attributes of its samples, of the given names and in their
 // order: so does Pyroscope, and puts series with equal sums in the order of their labels.
