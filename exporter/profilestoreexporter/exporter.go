@@ -93,11 +93,11 @@ func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, er
 
 // report logs the store's reports about its directory.
 func (e *storeExporter) report(message string, err error) {
+	level := zap.InfoLevel
 	if err != nil {
-		e.set.Logger.Error(message, zap.String("directory", e.config.Storage.Directory), zap.Error(err))
-		return
+		level = zap.ErrorLevel
 	}
-	e.set.Logger.Info(message, zap.String("directory", e.config.Storage.Directory))
+	e.set.Logger.Log(level, message, zap.String("directory", e.config.Storage.Directory), zap.Error(err))
 }
 
 func (e *storeExporter) start(ctx context.Context, host component.Host) error {

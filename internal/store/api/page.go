@@ -57,7 +57,7 @@ const maxSenders = 20
 // its start.
 type troubles struct {
 	mu      sync.Mutex
-	byCount map[string]*trouble
+	byCount map[string]trouble
 }
 
 type trouble struct {
@@ -84,9 +84,6 @@ func (t *trouble) see(n int, now time.Time) int {
 func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byCount == nil {
-		t.byCount = map[string]*trouble{}
-	}
 	found := map[string]int{}
 	for _, kind := range []string{"refused", "evicted"} {
 		for reason, n := range status[kind].(map[string]int) {
@@ -95,13 +92,10 @@ func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
 			}
 			name := kind + "." + reason
 			in := t.byCount[name]
-			if in == nil {
-				in = &trouble{}
-				t.byCount[name] = in
-			}
 			if n := in.see(n, now); n > 0 {
 				found[name] = n
 			}
+			t.byCount[name] = in
 		}
 	}
 	return found

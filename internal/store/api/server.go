@@ -86,7 +86,8 @@ func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
 // New returns the handler.
 func New(settings Settings) http.Handler {
 	s := &server{Settings: settings, mux: http.NewServeMux(), progress: progress{byID: map[string]*named{}},
-		queries: query.New(settings.Limits)}
+		troubles: troubles{byCount: map[string]trouble{}},
+		queries:  query.New(settings.Limits)}
 	if s.Now == nil {
 		s.Now = time.Now
 	}

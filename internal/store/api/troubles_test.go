@@ -12,7 +12,7 @@ import (
 
 // What is refused or dropped now is told until nothing has been for ten minutes; what is too old is dropped on purpose.
 func TestTroubles(t *testing.T) {
-	var found troubles
+	found := troubles{byCount: map[string]trouble{}}
 	at := time.Unix(1_800_000_000, 0)
 	status := func(refused, evicted int) map[string]any {
 		return map[string]any{"refused": map[string]int{"max_series": refused, "kept_elsewhere": 9},
