@@ -5,11 +5,13 @@ package symbolizeprocessor
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
 // attributeSource is the attribute of resolved locations that names the source of the symbols.
@@ -63,13 +65,6 @@ type function struct {
 	startLine              int64
 }
 
-// attribute is an attribute with a string, or with true.
-type attribute struct {
-	key    int32
-	value  string
-	isTrue bool
-}
-
 // write adds the lines of all resolved locations, and the flag of mappings whose functions are named.
 func (m *message) write() {
 	unflagged := m.unflagged()
@@ -83,9 +78,7 @@ func (m *message) write() {
 		return function{strings.index[f.Name], strings.index[f.SystemName], strings.index[f.File], f.StartLine}
 	}
 	functions := m.addFunctions(functionOf)
-	key := strings.index[attributeSource]
-	flag := attribute{key: strings.index[attributeHasFunctions], isTrue: true}
-	attributes := m.addAttributes(key, flag, len(unflagged) > 0)
+	var ofSource [sources.NumKinds]int32 // attributes, 0 for one that is not added yet
 	locations := m.dictionary.LocationTable()
 	for _, r := range m.resolved {
 		location := locations.At(int(r.location))
@@ -99,11 +92,18 @@ func (m *message) write() {
 			line.SetColumn(f.Column)
 		}
 		if indices := location.AttributeIndices(); !m.hasKey(indices, attributeSource) {
-			indices.Append(attributes.index[attribute{key: key, value: r.answer.Source.String()}])
+			attribute := &ofSource[r.answer.Source]
+			if *attribute == 0 {
+				*attribute = m.addAttribute(strings.index[attributeSource], pcommon.NewValueStr(r.answer.Source.String()))
+			}
+			indices.Append(*attribute)
 		}
 	}
-	for _, i := range unflagged {
-		m.dictionary.MappingTable().At(int(i)).AttributeIndices().Append(attributes.index[flag])
+	if len(unflagged) > 0 {
+		flag := m.addAttribute(strings.index[attributeHasFunctions], pcommon.NewValueBool(true))
+		for _, i := range unflagged {
+			m.dictionary.MappingTable().At(int(i)).AttributeIndices().Append(flag)
+		}
 	}
 	if repeats {
 		m.combine()
@@ -204,36 +204,17 @@ func (m *message) addFunctions(of func(*symbols.Frame) function) additions[funct
 	return a
 }
 
-// addAttributes adds the sources that were used, and the flag if it is needed.
-func (m *message) addAttributes(key int32, flag attribute, needsFlag bool) additions[attribute] {
-	a := newAdditions[attribute]()
-	for _, r := range m.resolved {
-		a.need(attribute{key: key, value: r.answer.Source.String()})
-	}
-	if needsFlag {
-		a.need(flag)
-	}
+// addAttribute returns the index of an attribute, which it adds if the table does not have it. There are few to add.
+func (m *message) addAttribute(key int32, value pcommon.Value) int32 {
 	table := m.dictionary.AttributeTable()
-	a.resolve(table.Len(), func(i int) attribute {
-		switch entry := table.At(i); {
-		case entry.UnitStrindex() != 0:
-		case entry.Value().Type() == pcommon.ValueTypeStr && entry.KeyStrindex() == key:
-			return attribute{key: key, value: entry.Value().Str()}
-		case entry.Value().Type() == pcommon.ValueTypeBool && entry.Value().Bool() && entry.KeyStrindex() == flag.key:
-			return flag
-		}
-		return attribute{}
-	}, func(k attribute) {
-		entry := table.AppendEmpty()
-		entry.SetKeyStrindex(k.key)
-		switch { // the zero entry has no value
-		case k.isTrue:
-			entry.Value().SetBool(true)
-		case k.value != "":
-			entry.Value().SetStr(k.value)
-		}
-	})
-	return a
+	if table.Len() == 0 {
+		table.AppendEmpty()
+	}
+	attribute := pprofile.NewKeyValueAndUnit()
+	attribute.SetKeyStrindex(key)
+	value.MoveTo(attribute.Value())
+	index, _ := pprofile.SetAttribute(table, attribute) // tables have less than 2^31 entries
+	return index
 }
 
 // hasKey reports whether one of some attributes has a key.
