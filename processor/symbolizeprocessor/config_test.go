@@ -19,13 +19,6 @@ func load(section string) (*Config, error) {
 	return collectortest.LoadYAML(createDefaultConfig().(*Config), section)
 }
 
-func TestUnknownKeysAreRefused(t *testing.T) {
-	for _, section := range []string{"linez: true", "debuginfod: {server: a}", "debuginfod: {http: {timeot: 3s}}"} {
-		_, err := load(section)
-		require.Error(t, err, section)
-	}
-}
-
 func TestEveryKeyIsRead(t *testing.T) {
 	c, err := load(`
 max_wait: 1s

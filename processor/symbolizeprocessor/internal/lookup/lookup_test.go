@@ -258,15 +258,6 @@ func TestFunctionsWithoutCostlyLines(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	seen := map[string]bool{}
-	for i := range NumReasons {
-		seen[Reason(i).String()] = true
-	}
-	assert.Len(t, seen, NumReasons)
-	assert.Equal(t, "debuginfod", sources.Debuginfod.String())
-}
-
 // Only slow names count: a busy machine, on which many names take long in all, must not keep them from being demangled.
 func TestManyNamesAreDemangled(t *testing.T) {
 	const mangled = "_ZN4shop5priceEv"

@@ -180,6 +180,7 @@ func compare(t *testing.T, want, got *profile.Profile, delta float64) {
 	require.NotNil(t, got)
 	assert.Equal(t, want.Period, got.Period)
 	assert.Equal(t, *want.PeriodType, *got.PeriodType)
+	assert.True(t, got.Mapping[0].HasFunctions && got.Mapping[0].HasInlineFrames, "nothing is left to be looked up")
 	for i := range want.SampleType {
 		assert.Equal(t, *want.SampleType[i], *got.SampleType[i])
 	}
