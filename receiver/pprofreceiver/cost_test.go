@@ -247,7 +247,7 @@ func (a answerWith) RoundTrip(r *http.Request) (*http.Response, error) { return 
 // type. Files are decoded as the answers of scrapes are.
 func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, contentType string) {
 	in := f.Ingester("scrape", "http", f.receiver.cfg.Limits.MaxProfileBytes)
-	scraped := fetch.Fetcher{ExplicitEncoding: true, MaxBytes: in.MaxBytes()}
+	scraped := fetch.Fetcher{MaxBytes: in.MaxBytes()}
 	return map[string]func(body []byte, encoding, contentType string){
 		"push": func(body []byte, encoding, contentType string) {
 			request := httptest.NewRequest(http.MethodPost, push.Path, bytes.NewReader(body))

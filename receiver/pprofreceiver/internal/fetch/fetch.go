@@ -43,10 +43,9 @@ func Port(u *url.URL) int {
 // Fetcher gets payloads over HTTP. It neither counts nor logs: its errors wrap an *ingest.Rejection.
 type Fetcher struct {
 	Client *http.Client
-	// Header is sent with every request; it is read only.
+	// Header is sent with every request; it is read only. It has an Accept-Encoding, so that the client leaves the
+	// Content-Encoding of answers to the Fetcher.
 	Header http.Header
-	// ExplicitEncoding means that the client does not undo a Content-Encoding by itself.
-	ExplicitEncoding bool
 	// MaxBytes is the largest answer.
 	MaxBytes int64
 }
@@ -81,11 +80,9 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, reservation *budget.
 		return nil, ingest.Reject(ingest.HTTPStatus,
 			fmt.Errorf("%w%s", ingest.StatusError(response.StatusCode), firstLine(response.Body)))
 	}
-	body := io.Reader(response.Body)
-	if f.ExplicitEncoding {
-		if body, err = undoEncoding(response.Header.Values("Content-Encoding"), body); err != nil {
-			return nil, err
-		}
+	body, err := undoEncoding(response.Header.Values("Content-Encoding"), response.Body)
+	if err != nil {
+		return nil, err
 	}
 	if kind := response.Header.Get("Content-Type"); isTextType(kind) {
 		start := bufio.NewReaderSize(body, formats.SniffBytes)

@@ -27,7 +27,7 @@ func get(t *testing.T, handler http.HandlerFunc, maxBytes, budgetBytes int64) ([
 	defer transport.CloseIdleConnections()
 	reservation := budget.New(budgetBytes).Begin()
 	defer reservation.Release()
-	f := Fetcher{Client: &http.Client{Transport: transport}, ExplicitEncoding: true, MaxBytes: maxBytes}
+	f := Fetcher{Client: &http.Client{Transport: transport}, MaxBytes: maxBytes}
 	data, err := f.Get(t.Context(), target, "the target", reservation)
 	return append([]byte(nil), data...), err // the reservation owns data
 }

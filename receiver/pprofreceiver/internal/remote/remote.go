@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"path"
 	"strconv"
@@ -64,6 +65,7 @@ func (r *Remote) Start(ctx context.Context, host component.Host) error {
 	}
 	r.fetcher.Client.CheckRedirect = httpserver.SameOriginOnly
 	r.fetcher.MaxBytes = r.ingest.MaxBytes()
+	r.fetcher.Header = http.Header{"Accept-Encoding": {"gzip"}}
 	r.worker.Start(func(stopping, deliver context.Context) {
 		worker.Every(stopping, r.cfg.InitialDelay, r.cfg.CollectionInterval, func() { r.scrape(stopping, deliver) })
 	})

@@ -65,7 +65,6 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 				"Accept-Encoding": {"identity"},
 				"User-Agent":      {httpclient.UserAgent(info)},
 			},
-			ExplicitEncoding: true,
 		},
 		isHidden: cfg.HiddenLabels(),
 		log:      logLimits.Apply(logger.With(zap.String("job", cfg.JobName))),
