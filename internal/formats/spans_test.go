@@ -75,10 +75,18 @@ func TestSpans(t *testing.T) {
 			assert.Equal(t, tc.want, got)
 		})
 	}
+	// An event that has a category of PyTorch's among many others is one of them.
+	many := strings.Repeat(`{"ph":"X","cat":"scheduler","name":"a","ts":1,"dur":1},`, 2000)
+	pd, stats, err := formats.Decode([]byte("["+many+`{"ph":"X","cat":"kernel","name":"b","ts":5,"dur":2}]`),
+		formats.TraceEvents, formats.Options{})
+	require.NoError(t, err)
+	assert.Empty(t, stats.Unread)
+	assert.Equal(t, 1, pd.ProfileCount())
+	assert.Contains(t, profiletest.Render(pd), "profile wall in nanoseconds")
 	pySpy := `[{"args":{"filename":"shop.py","line":7},"cat":"py-spy","name":"work","ph":"B","pid":1,"tid":2,"ts":1},
 		{"args":{"filename":"shop.py","line":7},"cat":"py-spy","name":"work","ph":"E","pid":1,"tid":2,"ts":4}]`
 	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}}
-	pd, _, err := formats.Decode([]byte(`[{"ph":"X","ts":7,"dur":3,"name":"a"}]`), formats.TraceEvents, options)
+	pd, _, err = formats.Decode([]byte(`[{"ph":"X","ts":7,"dur":3,"name":"a"}]`), formats.TraceEvents, options)
 	require.NoError(t, err)
 	assert.Contains(t, profiletest.Render(pd), "sample 3000@1795297434000000000")
 	pd, _, err = formats.Decode([]byte(pySpy), formats.TraceEvents, options)

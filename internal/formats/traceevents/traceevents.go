@@ -93,7 +93,8 @@ type decoder struct {
 	event        event
 	fields, args map[string]*[]byte
 
-	// isTorch means that PyTorch's profiler has written the trace. Its events have a category of their own.
+	// isTorch means that PyTorch's profiler has written the trace: one of its keys is before the events, or one of its
+	// categories among the first events. Later ones can be those of another tool: kernel, runtime.
 	isTorch bool
 	// v8 is nil until there is a part of a CPU profile.
 	v8         *cpuprofile.Reader
@@ -178,6 +179,10 @@ func (d *decoder) read() error {
 func (d *decoder) readField(key string, value []byte) {
 	var start, rank, worldSize []byte
 	switch key {
+	case "schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds":
+		d.isTorch = d.isTorch || d.first > d.last
+	}
+	switch key {
 	case "baseTimeNanoseconds":
 		d.base = integer(value)
 	case "beginningOfTime": // clang's
@@ -230,14 +235,14 @@ func (d *decoder) readEvent(value []byte) error {
 // categoryOf returns what an event with a time is.
 func (d *decoder) categoryOf(e *event, phase string) category {
 	is, isKnown := categories[string(inside(e.category))]
-	if is != ignored && !d.isTorch {
+	if is != ignored && !d.isTorch && d.scan.used <= firstBufferBytes {
 		d.forget()
 		d.isTorch = true
 	}
 	switch {
 	case phase == "E":
 		return end
-	case is != ignored:
+	case is != ignored && d.isTorch:
 		return is
 	case !isKnown:
 		d.b.CountUnread(text(e.category))
