@@ -5,6 +5,7 @@ package delivery
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // request makes a request of records with these bodies; those that begin with "log" are no profiles.
@@ -96,6 +98,20 @@ func TestProfilesAreCharged(t *testing.T) {
 }
 
 // If the profiles are refused temporarily, the logs are not passed on: the sender will send both again.
+// A small body that unpacks to more than the whole budget is refused for good while it is read.
+func TestUnpackedBodiesAreCharged(t *testing.T) {
+	delivered := new(order)
+	path := delivered.path(t, nil, nil)
+	path.Options.Limits.MaxProfileBytes, path.Budget = 32<<20, budget.New(4<<20)
+	reservation := path.Budget.Begin()
+	defer reservation.Release()
+	bomb := base64.StdEncoding.EncodeToString(profiletest.Gzip(make([]byte, 16<<20)))
+	_, err := path.Deliver(t.Context(), request(bomb, "log"), reservation)
+	require.ErrorContains(t, err, "would take 16778240 bytes of memory")
+	assert.True(t, consumererror.IsPermanent(err))
+	assert.Empty(t, *delivered)
+}
+
 func TestRefusalForNowStops(t *testing.T) {
 	var o order
 	later := errors.New("later")

@@ -90,11 +90,13 @@ func TestAttributesOfOneName(t *testing.T) {
 	record.Attributes().PutStr("host.name", "db-1")
 	record.Attributes().PutStr("profiling.data.format", "text")
 	record.Attributes().PutStr("own", "kept")
+	record.Attributes().PutEmptySlice("nested").AppendEmpty().SetEmptyMap().PutStr("a", "b")
 	body, leftOut, err := Write(ld, 0)
 	require.NoError(t, err)
 	var got event
 	require.NoError(t, json.Unmarshal(body, &got))
 	require.Equal(t, "web-1", got.Host)
-	require.Equal(t, map[string]any{"region": "eu", "profiling.data.format": "text", "own": "kept"}, got.Fields)
+	require.Equal(t, map[string]any{"region": "eu", "profiling.data.format": "text", "own": "kept",
+		"nested": `[{"a":"b"}]`}, got.Fields)
 	require.Equal(t, 3, leftOut)
 }
