@@ -313,22 +313,20 @@ func (e *encoder) writeComment(comment string) {
 	e.out = protowire.AppendVarint(e.out, e.strings.add(comment))
 }
 
-// stringFields are the fields for profile attributes that are a string.
-var stringFields = map[string]int{
-	scan.AttributeComment:    scan.ProfileComment,
-	scan.AttributeDropFrames: scan.ProfileDropFrames,
-	scan.AttributeKeepFrames: scan.ProfileKeepFrames,
-	scan.AttributeDocURL:     scan.ProfileDocURL,
-}
-
 // writeProfileAttribute writes an attribute that pprof has a field for. originOf has read times and their label.
 func (e *encoder) writeProfileAttribute(_ int32, key string, v pcommon.Value) {
-	switch field := stringFields[key]; {
-	case field != 0 && v.Type() == pcommon.ValueTypeStr:
-		e.out = appendUint(e.out, field, e.strings.add(v.Str()))
-	case field == scan.ProfileComment && v.Type() == pcommon.ValueTypeSlice:
+	switch t := v.Type(); {
+	case key == scan.AttributeComment && t == pcommon.ValueTypeStr:
+		e.writeComment(v.Str())
+	case key == scan.AttributeComment && t == pcommon.ValueTypeSlice:
 		for _, comment := range v.Slice().All() {
 			e.writeComment(valueString(comment))
+		}
+	case t == pcommon.ValueTypeStr:
+		for _, field := range scan.StringFields {
+			if field.Attribute == key {
+				e.out = appendUint(e.out, field.Number, e.strings.add(v.Str()))
+			}
 		}
 	}
 }
