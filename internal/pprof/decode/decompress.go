@@ -56,16 +56,12 @@ func Head(payload []byte, n int) []byte {
 	if !isCompressed(payload) {
 		return payload[:min(len(payload), n)]
 	}
-	d := decompressors.Get().(*decompressor)
-	defer decompressors.Put(d)
-	defer d.release()
-	r, err := d.stream(payload)
-	if err != nil {
-		return nil
-	}
-	head := make([]byte, n)
-	n, _ = io.ReadFull(r, head)
-	return head[:n]
+	head, read := make([]byte, n), 0
+	_, _ = Stream(payload, int64(n), func(r io.Reader) (err error) {
+		read, err = io.ReadFull(r, head)
+		return err
+	})
+	return head[:read]
 }
 
 // Stream calls use with the plain bytes of a payload that is gzip, zstd, lz4 or plain, one after the other. Reading
