@@ -125,17 +125,6 @@ func TestDeltaStepByStep(t *testing.T) {
 	assert.Equal(t, byName{"f0": 3}, valuesOf(pd, "inuse_space"))
 }
 
-func TestDeltaWithNothingNewEmitsNothing(t *testing.T) {
-	payload := captured(t)["go-mutex.pb.gz"]
-	s := newDeltaSteps(t, 0)
-	for _, first := range []bool{true, false} {
-		pd, stats := s.next(payload)
-		assert.Equal(t, DeltaStats{First: first}, stats.Delta)
-		assert.Positive(t, stats.Samples)
-		assert.Zero(t, pd.ResourceProfiles().Len())
-	}
-}
-
 func TestDeltaRestarts(t *testing.T) {
 	before := heapOf(t, 50, [2]int64{10, 1}, [2]int64{20, 2})
 	changed := func(change func(*profile.Profile)) []byte {
@@ -182,15 +171,6 @@ func TestDeltaRestarts(t *testing.T) {
 			assert.Equal(t, DeltaStats{}, stats.Delta, "the payload after a restart is compared with the one before")
 		})
 	}
-}
-
-func TestRestartReasonsHaveNames(t *testing.T) {
-	seen := map[string]bool{}
-	for r := range RestartReason(NumRestartReasons) {
-		assert.False(t, seen[r.String()])
-		seen[r.String()] = true
-	}
-	assert.Empty(t, RestartNone.String())
 }
 
 // A stack whose values are all 0 has nothing to lose.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
@@ -25,6 +26,9 @@ func TestMetadata(t *testing.T) {
 	}
 	assert.Equal(t, reasons, declared["target_reason"].Enum)
 	assert.Contains(t, declared["restart_reason"].Enum, restartTooManyStacks)
+	for why := decode.RestartNone + 1; int(why) < decode.NumRestartReasons; why++ {
+		assert.Contains(t, declared["restart_reason"].Enum, why.String())
+	}
 }
 
 // The gauges follow what discovery reports. Targets that are not valid are logged once.
