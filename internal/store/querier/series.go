@@ -226,8 +226,8 @@ func (b *buckets) add(p *point) error {
 		profile := p.withoutValue()
 		sum := b.sums[profile]
 		if sum == nil {
-			sum = &profile
-			b.sums[*sum] = sum
+			sum = new(profile)
+			b.sums[profile] = sum
 			in.count++
 			taken += 2 * pointBytes
 		}
