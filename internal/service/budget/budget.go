@@ -114,14 +114,12 @@ func (r *Reservation) ResizeBody(n int64) error {
 
 // Reserve reserves the n bytes that the profiles of a payload will take. A payload that grows needs Build.
 func (r *Reservation) Reserve(ctx context.Context, n int64) error {
-	if r.profiles.held() > 0 {
-		return r.Build(ctx, n, func(size.Reserve) error { return nil })
+	r.floor = r.used
+	err := r.profiles.reserve(ctx, n)
+	if err == nil {
+		r.used += n
 	}
-	if err := r.profiles.reserve(ctx, n); err != nil {
-		return err
-	}
-	r.used += n
-	return nil
+	return err
 }
 
 // Build calls build, which reserves bytes before it takes them. expected is how many it will probably reserve: the
