@@ -729,8 +729,9 @@ func TestSentAgain(t *testing.T) {
 	f.consume(t, used, used)
 	f.consume(t, divided("inuse_space", 20, 1, 30, 40)...)
 	f.consume(t, divided("inuse_space", 20, 1, 30, 40)...)
+	f.consume(t, state("b", "inuse_space", 10, 100), state("b", "inuse_space", 10, 1000)) // two parts with one stack
 	assert.Equal(t,
-		map[string]float64{"profile.memory.allocated{service.name=shop}": 10, "profile.memory.used{service.name=shop}": 81},
+		map[string]float64{"profile.memory.allocated{service.name=shop}": 10, "profile.memory.used{service.name=shop}": 1181},
 		f.collect(t))
 	f.consume(t, total)
 	assert.InDelta(t, 10, f.collect(t)["profile.memory.allocated{service.name=shop}"], 0)
