@@ -41,8 +41,9 @@ func TestTextGolden(t *testing.T) {
 			keyFormat, "text", keyType, "allocation", keyAllocated, 4096, keyEventName, "jdk.ObjectAllocationInNewTLAB",
 			"sampler.name", "Systematic sampler",
 		}, body: "\"main\" #1 nid=0x3\n   java.lang.Thread.State: UNKNOWN\n\tat com.shop.Cart.total(Cart.java:12)\n"},
-		{name: "node-empty-header", attributes: []any{keyFormat, "text", keyType, "cpu", keyEventPeriod, 1000},
-			body: "\n\nat total(/srv/shop/cart.js:12:3)\nat (anonymous)(node:internal/timers:557:17)"},
+		{name: "node-empty-header", attributes: []any{
+			keyFormat, "text", keyType, "cpu", keyEventPeriod, 1000, keyAllocated, 5,
+		}, body: "\n\nat total(/srv/shop/cart.js:12:3)\nat (anonymous)(node:internal/timers:557:17)"},
 		{name: "no-header", attributes: []any{keyEventPeriod, 1000},
 			body: "\tat total(cart.js:12)\r\n\tat main(cart.js:1)\r\n"},
 		{name: "dotnet", attributes: []any{keyFormat, "text", keyType, "cpu", keyEventPeriod, "1000", keyTruncated, true},
