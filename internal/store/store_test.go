@@ -321,6 +321,18 @@ func TestTimelineOfAnyTime(t *testing.T) {
 			}
 		}
 	}
+	// Without a start, it begins with the first profile: a state with the time from which it holds. What is on disk is
+	// older than the window of what is in memory.
+	disk := open(t, diskConfig(t, t.TempDir()))
+	defer func() { require.NoError(t, disk.Close()) }()
+	add(t, disk, "a", "cpu", "nanoseconds", 100, 60, profiletest.Value(100, "leaf"))
+	add(t, disk, "a", "inuse_space", "bytes", 100, 60, profiletest.Value(100, "leaf"))
+	for name, want := range map[string]int64{"process_cpu": at(100), "memory": at(160)} {
+		sel := model.Selection{Service: "shop", Profile: name}
+		tl, err := disk.Timeline(t.Context(), sel, mostPoints, noon.Add(12*time.Hour))
+		require.NoError(t, err)
+		assert.Equal(t, want/tl.Step*tl.Step, tl.From, name)
+	}
 }
 
 // Observations that differ in their time alone and have many attributes are one sample, and each is in the pprof.
