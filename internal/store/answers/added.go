@@ -15,7 +15,6 @@ const classBytes = 384
 type class struct {
 	decision
 	cuts, isTimed bool
-	other         string
 	profile       *model.Profile
 	id            model.SeriesID
 }
@@ -25,9 +24,6 @@ func (s *scan) classOf(w *weightedProfile) (of class, shown *weightedProfile) {
 	want := &s.query.Want
 	of = class{
 		decision: w.series.decision, cuts: s.sel.Cuts(&w.Profile), isTimed: want.Times && w.Flags&model.HasTimestamps != 0,
-	}
-	if !of.isGroup {
-		of.other = s.filter.seriesGroup(&w.series.BlockSeries)
 	}
 	if want.Profiles {
 		of.profile = &w.Profile

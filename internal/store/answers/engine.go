@@ -23,11 +23,12 @@ import (
 //   - EngineSource lists the profiles of a query without their samples (Engine.Types, Series, Profiles). They make a
 //     snapshot as those in memory do, so deltas of totals, times of gauges and labels are those of a Store.
 //   - The loop of all queries (scan.go) chooses among them, and weighs them. Profiles that count alike for an answer
-//     are one class (added.go). - Part.Add makes spans of them: profiles of a series that follow each other and count
-//     alike (engine_spans.go). The engine adds up the rows of each span times its weight, by stack and by what else the
-//     answer tells apart (Engine.Rows), of whole hours from sums that it has. So what travels grows with the distinct
-//     stacks of an answer. - Which samples are selected by their attributes, and in which group they count, the loop
-//     decides: of attributes, rows have those that matter.
+//     are one class (added.go).
+//   - Part.Add makes spans of them: profiles of a series that follow each other and count alike (engine_spans.go). The
+//     engine adds up the rows of each span times its weight, by stack and by what else the answer tells apart
+//     (Engine.Rows), of whole hours from sums that it has. So what travels grows with the distinct stacks of an answer.
+//   - Which samples are selected by their attributes, and in which group they count, the loop decides: of attributes,
+//     rows have those that matter.
 
 // ErrEngine is wrapped by errors of an engine that does not answer, or refuses a query.
 var ErrEngine = errors.New("the engine of the profiles")

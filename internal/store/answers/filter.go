@@ -207,7 +207,7 @@ type decision struct {
 	// isOverridden reports that the series has another value of one.
 	required     uint64
 	isOverridden bool
-	// group is the group of all samples, if isGroup reports that they have the same one.
+	// group is the group of the samples, of all of them if isGroup is set, and otherwise of those without the attribute.
 	group   string
 	isGroup bool
 }

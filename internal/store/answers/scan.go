@@ -273,20 +273,20 @@ func (s *scan) eachBatch(list []selectedSeries, use func([]weightedProfile) erro
 	return flush()
 }
 
-// counts reports whether a profile counts, and sets until when, and its weight. next is the start of the next
-// one of its series, or noStart.
+// counts reports whether a profile counts, and sets until when, and its weight. next is the start of the next one of its
+// series, or noStart.
 func (s *scan) counts(w *weightedProfile, next int64) bool {
 	q, r := s.query, &s.rules[w.series.typ]
+	if w.end = w.End; w.Values == kind.Gauge {
+		w.end = q.Holds(&w.Profile, next)
+	}
 	switch {
 	case w.Values == kind.Gauge && w.End == w.Start: // it was sent again
 		return false
 	case s.only != nil:
-		return s.countsOnly(w, next)
+		return s.countsOnly(w)
 	case q.TimedOnly && !w.IsTimed():
 		return false
-	}
-	if w.end = w.End; w.Values == kind.Gauge {
-		w.end = q.Holds(&w.Profile, next)
 	}
 	from, until, ok := q.Overlap(w.Start, w.end)
 	if !ok || !s.weigh(r, w, until-from, next) {
@@ -299,11 +299,8 @@ func (s *scan) counts(w *weightedProfile, next int64) bool {
 }
 
 // countsOnly is counts for Query.Only: a profile counts as a whole, or not.
-func (s *scan) countsOnly(w *weightedProfile, next int64) bool {
+func (s *scan) countsOnly(w *weightedProfile) bool {
 	q, t := s.query, w.KeptAt()
-	if w.end = w.End; w.Values == kind.Gauge {
-		w.end = q.Holds(&w.Profile, next)
-	}
 	if w.Flags&model.IsBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
 		return false
 	}

@@ -56,8 +56,9 @@ func (g *groups) number(value string) int {
 // some values.
 const groupOnSamples = "\x00group"
 
-// groupOf returns the group of all samples of a series, or false if it depends on the sample.
-func (f *filter) groupOf(sel *model.Selection, sr *model.BlockSeries) (string, bool) {
+// groupOf returns the group of the samples of a series, except, if isGroup is false, those that have the attribute
+// themselves.
+func (f *filter) groupOf(sel *model.Selection, sr *model.BlockSeries) (group string, isGroup bool) {
 	if sel.GroupBy == "" {
 		return "", true
 	}
@@ -65,11 +66,14 @@ func (f *filter) groupOf(sel *model.Selection, sr *model.BlockSeries) (string, b
 		return NoGroup, true
 	}
 	value, ok := f.seriesValue(sr, f.groupKey)
-	return value, ok && !f.samplesHave(sr, groupOnSamples, f.groupKey, nil)
+	if !ok {
+		return NoGroup, false
+	}
+	return value, !f.samplesHave(sr, groupOnSamples, f.groupKey, nil)
 }
 
-// ofSample returns the group of samples with a set of attributes, of a series that does not decide it alone.
-func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *model.BlockSeries) int {
+// ofSample returns the group of samples with a set of attributes, or, if these do not decide it, that of their series.
+func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, ofSeries string) int {
 	i, ok := g.sets[set]
 	if !ok {
 		i = -1
@@ -82,15 +86,7 @@ func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *model
 	if i >= 0 {
 		return i
 	}
-	return g.number(f.seriesGroup(sr))
-}
-
-// seriesGroup returns the group of samples of a series that do not have the attribute themselves.
-func (f *filter) seriesGroup(sr *model.BlockSeries) string {
-	if value, has := f.seriesValue(sr, f.groupKey); has {
-		return value
-	}
-	return NoGroup
+	return g.number(ofSeries)
 }
 
 // whole reports whether all samples of a profile belong to the selection and to one group.
@@ -157,7 +153,7 @@ func (s *scan) selectedRows(w *weightedProfile, c *model.Columns,
 			continue
 		}
 		if !w.series.isGroup {
-			next = s.groups.ofSample(s.filter, set, &w.series.BlockSeries)
+			next = s.groups.ofSample(s.filter, set, w.series.group)
 		}
 		if next != group {
 			if err := flush(); err != nil {

@@ -64,9 +64,8 @@ type treeBuilder struct {
 	// strings has copies of the strings of frames, names has them by their numbers: dictionaries go with their blocks.
 	strings map[string]int32
 	names   []string
-	// stringBytes is the memory of these. While ownsStrings is set, new ones are copies already.
+	// stringBytes is the memory of these.
 	stringBytes int
-	ownsStrings bool
 
 	parent, frame []int32
 	// self[side] has the values of the selection (0) or of its base (1).
@@ -182,9 +181,7 @@ func (b *treeBuilder) frameIndex(f Frame) int32 {
 func (b *treeBuilder) number(s string) int32 {
 	i, ok := b.strings[s]
 	if !ok {
-		if !b.ownsStrings {
-			s = strings.Clone(s)
-		}
+		s = strings.Clone(s)
 		b.stringBytes += stringBytes + len(s)
 		_ = b.memory.Grow(stringBytes + len(s)) // chargeFrames returns the error
 		i = int32(len(b.names))

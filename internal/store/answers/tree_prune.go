@@ -51,7 +51,6 @@ func (b *treeBuilder) prune() error {
 	b.memory.Release(pruning + b.builtBytes())
 	b.isPruned = true
 	b.beginFrames()
-	b.ownsStrings = true
 	err := b.moveNodes(func(i, parent int32) (int32, bool) {
 		if keep[i] {
 			return b.frameIndex(frames[b.frame[i]]), true
@@ -61,7 +60,6 @@ func (b *treeBuilder) prune() error {
 		}
 		return leftOut, b.frame[parent] != leftOut
 	})
-	b.ownsStrings = false
 	return cmp.Or(err, b.memory.Grow(nodeBytes*len(b.parent)+valueBytes*(len(b.fractions[0])+len(b.fractions[1]))))
 }
 
