@@ -105,8 +105,11 @@ func TestScheduleSpreads(t *testing.T) {
 // begins returns when an endpoint with results is scraped, one after the other, each for as long as took.
 func begins(t *testing.T, took time.Duration, results ...scrapeResult) (waits []time.Duration, skipped []int64) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var last time.Time
 		s := run(t, "seed", func(s *schedule, task scrapeTask) {
+			mu.Lock() // the next scrape may begin before this one has noted its result
+			defer mu.Unlock()
 			if !last.IsZero() {
 				waits = append(waits, time.Since(last))
 			}
