@@ -71,7 +71,6 @@ func (a *Assembler) Reset() {
 		*a = Assembler{}
 	}
 	a.batch.Reset(Options{})
-	a.batch.isUnsized = true
 	a.batch.dict.Reset(dictionary.Sizes{})
 	a.batch.importer.Reset(&a.batch.dict)
 	a.samples.Reset(0, 1, 0)

@@ -45,7 +45,7 @@ type Batch struct {
 	dict     dictionary.Dictionary
 	importer Importer
 
-	resources interned[resource]
+	resources interned[pprofile.ResourceProfiles] // templates without scopes
 	scopes    interned[scope]
 	profiles  []profile
 
@@ -60,12 +60,10 @@ type Batch struct {
 	// dropped.
 	targets []int32
 	stats   Stats
-	// isUnsized reports that nobody needs the size of parts, so that those of resources and scopes are not computed.
-	isUnsized bool
-	// measured are the entries of each table, and measuredProfiles the profiles, that approximateBytes has.
-	measured         dictionary.Mark
-	measuredProfiles int
-	approximateBytes int
+	// ownBytes is the encoded size of resources, scopes and payloads, and indices are the attribute indices of the samples
+	// below measured.
+	ownBytes, indices, measured int
+	approximateBytes            int
 
 	subset subset // the dictionary of a part
 }
@@ -120,7 +118,7 @@ func (b *Batch) Reset(options Options) {
 	b.samples.Reset(0)
 	b.values, b.timestamps = b.values[:0], b.timestamps[:0]
 	b.TakeStats()
-	b.measured, b.measuredProfiles, b.approximateBytes = dictionary.Mark{}, 0, 0
+	b.ownBytes, b.indices, b.measured, b.approximateBytes = 0, 0, 0, 0
 	b.grown = dictionary.Sizes{}
 	if b.messages > 1 {
 		b.grown = b.dict.Sizes()
@@ -208,7 +206,7 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 			}
 		}
 	}
-	b.measureNew()
+	b.estimate()
 }
 
 // reach imports all stacks that samples refer to.
@@ -244,6 +242,7 @@ func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {
 		scope:   scope,
 		donated: pprofile.NewSampleSlice(),
 	}
+	b.ownBytes += len(p.Payload)
 	// A profile whose samples differ in shape becomes one profile for each shape.
 	others := b.addSamples(p, src.Samples(), anyShape)
 	p.PayloadFormat, p.Payload = "", nil

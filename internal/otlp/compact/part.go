@@ -60,25 +60,11 @@ func (b *Batch) Parts() iter.Seq[Part] {
 		if len(b.profiles) == 0 {
 			return
 		}
-		all := b.inOrder()
-		b.arrange(all)
-		limit := b.options.MaxBytes
-		if limit == 0 {
-			yield(b.write(all))
+		if b.options.MaxBytes == 0 {
+			yield(b.write(b.inOrder()))
 			return
 		}
-		size := b.sizeOf(all)
-		if size <= limit {
-			part := b.write(all)
-			part.Bytes = size
-			yield(part)
-			return
-		}
-		for _, piece := range b.split(Piece{all}, size) {
-			if !yield(b.Part(piece)) {
-				return
-			}
-		}
+		b.split(yield)
 	}
 }
 
@@ -115,8 +101,6 @@ func (b *Batch) begins(ranges []sampleRange, k int) (resource, scope bool) {
 }
 
 func (b *Batch) scopeOf(p *profile) *scope { return &b.scopes.items[p.scope] }
-
-func (b *Batch) resourceOf(p *profile) *resource { return &b.resources.items[b.scopeOf(p).resource] }
 
 // Merge returns several messages as one of any size. It resets the batch, and only reads the messages.
 func (b *Batch) Merge(messages []pprofile.Profiles) pprofile.Profiles {
@@ -157,8 +141,9 @@ func (b *Batch) arrange(ranges []sampleRange) {
 	s.arrange(b.options.OrderByFrequency)
 }
 
-// write makes the message of the ranges, whose dictionary is b.subset.
+// write makes the message of the ranges.
 func (b *Batch) write(ranges []sampleRange) Part {
+	b.arrange(ranges)
 	part := Part{Profiles: pprofile.NewProfiles(), ProfileCount: len(ranges), Entries: b.subset.entries()}
 	var rp pprofile.ResourceProfiles
 	var sp pprofile.ScopeProfiles
@@ -167,7 +152,7 @@ func (b *Batch) write(ranges []sampleRange) Part {
 		newResource, newScope := b.begins(ranges, k)
 		if newResource {
 			rp = part.Profiles.ResourceProfiles().AppendEmpty()
-			b.resourceOf(p).template.CopyTo(rp)
+			b.resources.items[b.scopeOf(p).resource].CopyTo(rp)
 		}
 		if newScope {
 			sp = rp.ScopeProfiles().AppendEmpty()

@@ -24,16 +24,10 @@ func (p Piece) Profile(k int) int { return int(p.ranges[k].profile) }
 
 // Part returns a piece as a message of its own, with its size.
 func (b *Batch) Part(p Piece) Part {
-	size := b.SizeOf(p)
 	part := b.write(p.ranges)
-	part.Bytes, part.Oversized = size, b.options.MaxBytes > 0 && size > b.options.MaxBytes
+	part.Bytes = encodedBound(part.Profiles)
+	part.Oversized = b.options.MaxBytes > 0 && part.Bytes > b.options.MaxBytes
 	return part
-}
-
-// SizeOf returns the encoded size of a piece as a message of its own, at most a few bytes too high.
-func (b *Batch) SizeOf(p Piece) int {
-	b.arrange(p.ranges)
-	return b.sizeOf(p.ranges)
 }
 
 // Cut cuts a piece into up to n of about as many observations, in their order. If keepProfiles is set, it cuts only

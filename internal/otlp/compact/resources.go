@@ -13,17 +13,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// resource is a resource with its schema URL, as a template without scopes.
-type resource struct {
-	template pprofile.ResourceProfiles
-	bytes    int // headerBound
-}
-
 // scope is a scope with its schema URL, of one resource, as a template without profiles.
 type scope struct {
 	resource int32
 	template pprofile.ScopeProfiles
-	bytes    int // headerBound
 }
 
 // interned is a list of items without duplicates. An item's key holds all of its content.
@@ -80,19 +73,16 @@ func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL
 	b.resources.scratch = dictionary.AppendMap(key, clean)
 	at, isNew := b.resources.find()
 	if isNew {
-		r := &b.resources.items[at]
-		r.template = pprofile.NewResourceProfiles()
-		r.template.SetSchemaUrl(schema)
-		r.template.Resource().SetDroppedAttributesCount(src.DroppedAttributesCount())
-		to := entity.ResourceEntityRefs(r.template.Resource())
+		template := pprofile.NewResourceProfiles()
+		template.SetSchemaUrl(schema)
+		template.Resource().SetDroppedAttributesCount(src.DroppedAttributesCount())
+		to := entity.ResourceEntityRefs(template.Resource())
 		for _, e := range entities.All() {
 			b.copyEntity(e, to.AppendEmpty())
 		}
-		clean.MoveTo(r.template.Resource().Attributes())
-		if !b.isUnsized {
-			r.bytes = headerBound(sizer.ResourceProfilesSize(r.template), r.template.Resource().Attributes())
-			b.approximateBytes += maxPrefix + r.bytes
-		}
+		clean.MoveTo(template.Resource().Attributes())
+		b.ownBytes += sizer.ResourceProfilesSize(template)
+		b.resources.items[at] = template
 	}
 	return at
 }
@@ -127,12 +117,8 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	at, isNew := b.scopes.find()
 	if isNew {
 		clean.MoveTo(template.Scope().Attributes())
-		s := scope{resource: resource, template: template}
-		if !b.isUnsized {
-			s.bytes = headerBound(sizer.ScopeProfilesSize(template), template.Scope().Attributes())
-			b.approximateBytes += maxPrefix + s.bytes
-		}
-		b.scopes.items[at] = s
+		b.ownBytes += sizer.ScopeProfilesSize(template)
+		b.scopes.items[at] = scope{resource: resource, template: template}
 	}
 	return at
 }

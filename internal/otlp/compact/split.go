@@ -15,7 +15,7 @@ import (
 // have little in common.
 //
 // Each piece repeats the entries that it shares with others. A piece stays larger than Options.MaxBytes if cutting it
-// would repeat more than Options.MaxGrowth allows. The time is that of measuring all pieces a few times.
+// would repeat more than Options.MaxGrowth allows. The time is that of writing all pieces a few times.
 type splitter struct {
 	*Batch
 	// room is how many bytes pieces may still repeat.
@@ -24,53 +24,53 @@ type splitter struct {
 	stackRanks []uint32
 }
 
-// measuredPiece is a piece and its encoded size.
-type measuredPiece struct {
+// writtenPiece is a piece and its message.
+type writtenPiece struct {
 	Piece
-	bytes int
+	Part
 }
 
-// split cuts everything, of which bytes is the encoded size.
-func (b *Batch) split(all Piece, bytes int) (pieces []Piece) {
-	s := splitter{Batch: b, room: (cmp.Or(b.options.MaxGrowth, defaultMaxGrowth) - 1) * bytes}
-	todo := []measuredPiece{{all, bytes}}
+// split yields the parts of a batch.
+func (b *Batch) split(yield func(Part) bool) {
+	whole := b.Part(b.All())
+	s := splitter{Batch: b, room: (cmp.Or(b.options.MaxGrowth, defaultMaxGrowth) - 1) * whole.Bytes}
+	todo := []writtenPiece{{b.All(), whole}}
 	for len(todo) > 0 {
 		next := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		smaller := s.cutToFit(next)
-		if smaller == nil {
-			pieces = append(pieces, next.Piece)
+		if smaller == nil && !yield(next.Part) {
+			return
 		}
 		slices.Reverse(smaller)
 		todo = append(todo, smaller...)
 	}
-	return pieces
 }
 
 // cutToFit cuts a piece into as many as are likely to have at most Options.MaxBytes, or into fewer if these would repeat
 // too much. It returns nil if the piece stays as it is.
-func (s *splitter) cutToFit(p measuredPiece) []measuredPiece {
+func (s *splitter) cutToFit(p writtenPiece) []writtenPiece {
 	const (
 		margin = 1.05 // pieces are not equally large, and repeat what they share
 		// maxPieces bounds the passes over the dictionary: pieces that are still too large are cut again.
 		maxPieces = 256
 	)
-	if p.bytes <= s.options.MaxBytes {
+	if !p.Oversized {
 		return nil
 	}
-	n := 1 + int(min(maxPieces, margin*float64(p.bytes)/float64(s.options.MaxBytes)))
+	n := 1 + int(min(maxPieces, margin*float64(p.Bytes)/float64(s.options.MaxBytes)))
 	for ; n > 1; n /= 2 {
-		var smaller []measuredPiece
-		repeated := -p.bytes
+		var smaller []writtenPiece
+		repeated := -p.Bytes
 		for _, piece := range s.cut(p.Piece, n) {
 			if repeated > s.room {
 				break
 			}
-			bytes := s.SizeOf(piece)
-			smaller, repeated = append(smaller, measuredPiece{piece, bytes}), repeated+bytes
+			part := s.Part(piece)
+			smaller, repeated = append(smaller, writtenPiece{piece, part}), repeated+part.Bytes
 		}
 		// Pieces that are hardly smaller have little but what they share.
-		if isUseful := 4*(repeated+p.bytes) <= 3*len(smaller)*p.bytes; isUseful && repeated <= s.room {
+		if isUseful := 4*(repeated+p.Bytes) <= 3*len(smaller)*p.Bytes; isUseful && repeated <= s.room {
 			s.room -= repeated
 			return smaller
 		}

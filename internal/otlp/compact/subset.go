@@ -193,17 +193,3 @@ func EntriesOf(d pprofile.ProfilesDictionary) [7]int {
 		d.StringTable().Len(), d.AttributeTable().Len(), d.StackTable().Len(),
 	}
 }
-
-// encodedLen is the number of bytes of the dictionary that Write writes, as pdata encodes it.
-func (s *subset) encodedLen() int {
-	n := 0
-	for t := range s.tables {
-		if table(t) == dictionary.SetTable {
-			continue
-		}
-		for _, i := range s.tables[t].Entries {
-			n += dictionary.FieldLen(s.EntryLen(table(t), i))
-		}
-	}
-	return n
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -23,7 +24,7 @@ func byCount(uses []uint32) (bytes int) {
 	sorted := slices.Clone(uses[1:])
 	slices.SortFunc(sorted, func(a, b uint32) int { return int(b) - int(a) })
 	for k, n := range sorted {
-		bytes += int(n) * dictionary.VarintLen(uint64(k+1))
+		bytes += int(n) * protowire.SizeVarint(uint64(k+1))
 	}
 	return bytes
 }
@@ -42,13 +43,13 @@ func TestByFrequencyIsAsShortAsSorting(t *testing.T) {
 		bytes := 0
 		seen := make([]bool, entries+1)
 		for i := 1; i <= entries; i++ {
-			bytes += int(table.uses[i]) * dictionary.VarintLen(uint64(table.Index[i]))
+			bytes += int(table.uses[i]) * protowire.SizeVarint(uint64(table.Index[i]))
 			require.False(t, seen[table.Index[i]], "an index is given twice")
 			seen[table.Index[i]] = true
 		}
 		assert.Equal(t, byCount(table.uses), bytes, "%d entries", entries)
 		for k := 2; k <= entries; k++ {
-			if dictionary.VarintLen(uint64(k)) == dictionary.VarintLen(uint64(k-1)) {
+			if protowire.SizeVarint(uint64(k)) == protowire.SizeVarint(uint64(k-1)) {
 				require.Less(t, table.Entries[k-1], table.Entries[k], "within a width the order is kept")
 			}
 		}
@@ -194,20 +195,4 @@ func TestMapsHaveNoOrder(t *testing.T) {
 	back := pcommon.NewValueEmpty()
 	dictionary.ValueOf(one).CopyTo(back)
 	assert.Equal(t, one.AsRaw(), back.AsRaw())
-}
-
-func TestEncodedLenOfValues(t *testing.T) {
-	for _, raw := range []any{
-		nil, "", "text", true, int64(0), int64(-1), int64(300), 1.5, []byte{1, 2, 3},
-		[]any{"a", int64(1), nil}, map[string]any{"": "", "k": []any{map[string]any{"deep": true}}},
-	} {
-		value := pcommon.NewValueEmpty()
-		require.NoError(t, value.FromRaw(raw))
-		d := pprofile.NewProfilesDictionary()
-		bare := len(marshalDictionary(t, d))
-		value.CopyTo(d.AttributeTable().AppendEmpty().Value())
-		// The dictionary's own length is below 128 in all cases.
-		assert.Equal(t, len(marshalDictionary(t, d))-bare,
-			dictionary.FieldLen(dictionary.FieldLen(dictionary.ValueOf(value).EncodedLen())), "%v", raw)
-	}
 }

@@ -34,6 +34,9 @@ func StringValue(s string) Value { return Value{kind: pcommon.ValueTypeStr, cont
 // Str returns the content of a string, and whether the value is one.
 func (v Value) Str() (s string, ok bool) { return v.content, v.kind == pcommon.ValueTypeStr }
 
+// Len returns the length of a string, of bytes, or of the comparable form of an array or a map.
+func (v Value) Len() int { return len(v.content) }
+
 // IntValue is an int.
 func IntValue(v int64) Value { return Value{kind: pcommon.ValueTypeInt, bits: uint64(v)} }
 
@@ -90,7 +93,14 @@ func (v Value) CopyTo(dst pcommon.Value) {
 type Attributes struct {
 	Table[AttributeIndex, Attribute]
 	// kept is where strings of new entries are copied to, or nil.
-	kept *arena
+	kept  *arena
+	bytes int // the sum of the values' lengths
+}
+
+// Reset forgets all entries, keeps their memory, and makes room for about that many.
+func (t *Attributes) Reset(entries int) {
+	t.Table.Reset(entries)
+	t.bytes = 0
 }
 
 // Intern returns the index of a and adds it if it is new.
@@ -107,6 +117,7 @@ func (t *Attributes) Intern(a Attribute) AttributeIndex {
 	if t.kept != nil {
 		a.Value.content = t.kept.clone(a.Value.content)
 	}
+	t.bytes += len(a.Value.content)
 	return t.add(p, a)
 }
 
@@ -115,12 +126,4 @@ func (t *Attributes) detach() {
 	for i := range t.entries {
 		t.entries[i].Value.content = strings.Clone(t.entries[i].Value.content)
 	}
-}
-
-func (t *Attributes) stringBytes() int {
-	n := 0
-	for i := range t.entries {
-		n += len(t.entries[i].Value.content)
-	}
-	return n
 }

@@ -164,7 +164,7 @@ func (d *Dictionary) OrderMappings(remap []MappingIndex) {
 }
 
 // StringBytes returns the number of bytes of all strings and attribute values.
-func (d *Dictionary) StringBytes() int { return d.Strings.bytes() + d.Attributes.stringBytes() }
+func (d *Dictionary) StringBytes() int { return d.Strings.bytes + d.Attributes.bytes }
 
 // DetachStrings copies all strings, so that nothing they were cut from stays in memory.
 func (d *Dictionary) DetachStrings() {

@@ -16,7 +16,14 @@ type StringIndex int32
 type Strings struct {
 	Table[StringIndex, string]
 	// kept is where new entries are copied to, or nil.
-	kept *arena
+	kept  *arena
+	bytes int // the sum of the entries' lengths
+}
+
+// Reset forgets all entries, keeps their memory, and makes room for about that many.
+func (t *Strings) Reset(entries int) {
+	t.Table.Reset(entries)
+	t.bytes = 0
 }
 
 // Intern returns the index of s and adds it if it is new. The table keeps s itself; that of NewCopying keeps a copy.
@@ -35,6 +42,7 @@ func (t *Strings) add(p HashProbe, s string) StringIndex {
 	if t.kept != nil {
 		s = t.kept.clone(s)
 	}
+	t.bytes += len(s)
 	return t.Table.add(p, s)
 }
 
@@ -99,19 +107,10 @@ func Shorten(s string, limit int) string {
 	return ValidUTF8(CutUTF8(s, limit)) + "…"
 }
 
-// bytes is the sum of the entries' lengths.
-func (t *Strings) bytes() int {
-	n := 0
-	for _, s := range t.entries {
-		n += len(s)
-	}
-	return n
-}
-
 // detach copies all entries into one allocation of their own, so that what they were cut from can be freed.
 func (t *Strings) detach() {
 	var arena strings.Builder
-	arena.Grow(t.bytes())
+	arena.Grow(t.bytes)
 	for _, s := range t.entries {
 		arena.WriteString(s)
 	}

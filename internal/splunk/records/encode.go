@@ -196,7 +196,7 @@ func (e *Encoder) split(next unsent, whole compact.Part, encoded *sink) bool {
 		pieces := next.batch.Cut(next.Piece, n, cutsProfiles)
 		growth := -int(maxGrowth*float64(whole.Bytes)) - n*(fixedBytes+repeatedBytes)
 		for i := 0; i < len(pieces) && growth <= 0 && !mustSplit; i++ {
-			growth += next.batch.SizeOf(pieces[i])
+			growth += next.batch.Part(pieces[i]).Bytes
 		}
 		if growth <= 0 {
 			for _, piece := range slices.Backward(pieces) {

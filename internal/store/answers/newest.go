@@ -101,7 +101,7 @@ func (c *attributeCopier) set(set dictionary.AttributeSetIndex) (list []int32) {
 		if !ok {
 			a := c.from.Attributes.At(dictionary.AttributeIndex(i))
 			key, unit := c.from.Strings.At(a.Key), c.from.Strings.At(a.Unit)
-			bytes := 3*cacheBytes + len(key) + len(unit) + a.Value.EncodedLen()
+			bytes := 3*cacheBytes + len(key) + len(unit) + a.Value.Len()
 			if c.taken += bytes; c.memory.Grow(bytes) != nil {
 				return nil
 			}
