@@ -185,7 +185,7 @@ func TestWrongQuestions(t *testing.T) {
 		{"hottest_functions", `{` + shop + `,"limit":201}`, "`limit` must be a number from 1 to 200"},
 		{"hottest_functions", `{` + shop + `,"limit":-1}`, "`limit` must be a number from 1 to 200"},
 		{"hottest_functions", `{` + shop + `,"sort":"name"}`, "`sort` must be one of self, total"},
-		{"hottest_functions", `{` + shop + `,"from":"yesterday"}`, "`from` is not a time"},
+		{"hottest_functions", `{` + shop + `,"from":"yesterday"}`, "`from`: \"yesterday\" is not a time"},
 		{"hottest_functions", `{` + shop + `,"seconds":-5}`, "`seconds` must be a positive number"},
 		{"hottest_functions", `{` + shop + `,"attributes":["x"]}`, "`attributes` must be key=value"},
 		{"hottest_functions", `{` + shop + `,"attributes":["service.version=9"]}`,
