@@ -87,12 +87,6 @@ func (s *Store) diskBlocks() []*blocks.Block {
 	return slices.Clone(s.disk.blocks)
 }
 
-func (s *Store) isGone(b *blocks.Block) bool {
-	s.adding.Lock()
-	defer s.adding.Unlock()
-	return b.IsGone
-}
-
 // nextNumber returns a number for a new block.
 func (s *Store) nextNumber() uint64 {
 	s.adding.Lock()

@@ -75,9 +75,10 @@ type disk struct {
 	// failed is why the log is not written, or nil. writeFailed is why a block could not be written the last time,
 	// joinFailed why blocks could not be made one.
 	failed, writeFailed, joinFailed error
-	// stopSync ends the goroutines of the store, and synced is closed when they have ended.
-	stopSync chan struct{}
-	synced   chan struct{}
+	// running are the goroutines that write blocks which are full, and make the log durable; neither waits for the other.
+	// stop ends them, and is nil before they begin.
+	running sync.WaitGroup
+	stop    context.CancelFunc
 	// joinAfter is when blocks are made one again after joinFailed, and joinPause how long that was.
 	joinAfter time.Time
 	joinPause time.Duration
@@ -105,8 +106,6 @@ func (s *Store) Open() error {
 		if err := s.loadBlocks(); err != nil {
 			return fmt.Errorf("%s is not a store: %w", d.Directory, err)
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.measure()
 		return nil
 	}
@@ -127,21 +126,12 @@ func (s *Store) Open() error {
 	if err := s.load(); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	d.stopSync, d.synced, d.full = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	go s.run()
+	d.full = make(chan struct{}, 1)
+	var ctx context.Context
+	ctx, d.stop = context.WithCancel(context.Background())
+	d.running.Go(func() { s.writeFull(ctx) })
+	d.running.Go(func() { s.syncLog(ctx) })
 	return nil
-}
-
-// run writes blocks that are full, and makes the log durable, until stopSync is closed. Neither waits for the other.
-func (s *Store) run() {
-	defer close(s.disk.synced)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { s.writeFull(ctx) })
-	running.Go(s.syncLog)
-	<-s.disk.stopSync
-	cancel()
-	running.Wait()
 }
 
 func (d *disk) path(names ...string) string {
@@ -185,14 +175,18 @@ func (s *Store) load() error {
 		d.Report("the list of blocks cannot be written", err)
 	}
 	s.known.Begin(s.blocks)
+	if n := len(s.blocks); n > 0 && s.blocks[n-1].ByKey != nil {
+		s.adder.Begin(s.blocks[n-1])
+		if err := d.log.Continue(s.blocks[n-1].ID); err != nil {
+			s.logFailed(err)
+		}
+	}
 	for _, b := range d.blocks {
 		s.clock.start(b.Until)
 	}
 	for _, e := range s.blocks {
 		s.clock.start(e.Until)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.measure()
 	return nil
 }
@@ -203,9 +197,9 @@ func (s *Store) Close() error {
 	if d == nil {
 		return nil
 	}
-	if d.stopSync != nil {
-		close(d.stopSync)
-		<-d.synced
+	if d.stop != nil {
+		d.stop()
+		d.running.Wait()
 	}
 	s.adding.Lock()
 	defer s.adding.Unlock()

@@ -17,8 +17,8 @@ func DirectoryConfig(t testing.TB, dir string) Config { return diskConfig(t, dir
 // Kill releases the directory, as if the process had been killed. What writes it by itself ends first: it would go on
 // beside the next store.
 func (s *Store) Kill() error {
-	close(s.disk.stopSync)
-	<-s.disk.synced
+	s.disk.stop()
+	s.disk.running.Wait()
 	return s.disk.lock.Release()
 }
 

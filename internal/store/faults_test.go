@@ -524,7 +524,7 @@ func failAt(t *testing.T, n int, fault error, isLasting bool) bool {
 	s := New(cfg)
 	logged, err := lifeOfAStore(s)
 	killed := make(chan struct{})
-	if s.disk != nil && s.disk.stopSync != nil {
+	if s.disk != nil && s.disk.stop != nil {
 		go func() { defer close(killed); _ = s.Kill() }()
 		<-killed
 	}

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,8 +20,8 @@ import (
 
 const logFolder = "wal"
 
-// replay reads the log into blocks, of which wants tells which are not on disk. These do not grow: what is added
-// begins another one.
+// replay reads the log into blocks, of which wants tells which are not on disk. Only the last one grows, if all of it
+// could be read.
 func (s *Store) replay(wants func(id uint64) bool) error {
 	log := &s.disk.log
 	files, err := log.Files()
@@ -43,7 +44,9 @@ func (s *Store) replay(wants func(id uint64) bool) error {
 				s.found(&wal.Fault{Path: log.Path(e.After - 1), Err: fs.ErrNotExist})
 			}
 			e.ID = id
-			e.Freeze()
+			if fault != nil || id != files[len(files)-1] {
+				e.Freeze()
+			}
 			s.blocks = append(s.blocks, e)
 		}
 		before = id + 1
@@ -94,13 +97,13 @@ func (s *Store) writeAhead(e *head.Block, added []head.Added) error {
 // machine that loses its power, the last second.
 const syncInterval = time.Second
 
-func (s *Store) syncLog() {
+func (s *Store) syncLog(ctx context.Context) {
 	tick := time.NewTicker(syncInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-s.disk.stopSync:
+		case <-ctx.Done():
 			return
 		}
 		if s.LogError() != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -63,6 +64,26 @@ func TestDamagedLog(t *testing.T) {
 			require.NoError(t, again.Close())
 		})
 	}
+}
+
+// A file of the log that was cut since its block is on disk is not reported as missing, also without the list that
+// tells so.
+func TestCutLogWithoutTheListOfBlocks(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	var reports []string
+	cfg.Disk.Report = func(message string, err error) { reports = append(reports, fmt.Sprint(message, " ", err)) }
+	s := open(t, cfg)
+	s.disk.writing.Lock()
+	addHour(s, 0)
+	addHour(s, 1)
+	s.disk.writing.Unlock()
+	require.NoError(t, s.flush())
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile)))
+	s = open(t, cfg)
+	assert.EqualValues(t, 2, sum(t, s, allOfShop))
+	assert.Len(t, reports, 1, "that of the list: %v", reports)
+	require.NoError(t, s.Close())
 }
 
 // Whoever cannot open a store closes it, too, without another error.

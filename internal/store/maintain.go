@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
@@ -72,10 +73,16 @@ func (s *Store) reportWrites(err error) {
 	d.writeFailed = err
 	d.written.Broadcast()
 	s.adding.Unlock()
+	d.reportChange(before, err, "the store cannot write a block; its profiles stay in memory, and it tries again",
+		"the store writes blocks again")
+}
+
+// reportChange reports that something fails if it did not before, or that it works again.
+func (d *disk) reportChange(before, err error, fails, works string) {
 	if err != nil && before == nil {
-		d.Report("the store cannot write a block; its profiles stay in memory, and it tries again", err)
+		d.Report(fails, err)
 	} else if err == nil && before != nil {
-		d.Report("the store writes blocks again", nil)
+		d.Report(works, nil)
 	}
 }
 
@@ -88,20 +95,14 @@ func (s *Store) reportJoins(err error, now time.Time) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errPause) {
 		return
 	}
-	before := d.joinFailed
+	d.reportChange(d.joinFailed, err,
+		"the store cannot join blocks; they stay as they are, queries read them, and it tries again",
+		"the store joins blocks again")
 	d.joinFailed = err
-	if err == nil {
+	if d.joinPause = min(max(minJoinPause, 2*d.joinPause), maxJoinPause); err == nil {
 		d.joinPause = 0
-		if before != nil {
-			d.Report("the store joins blocks again", nil)
-		}
-		return
 	}
-	d.joinPause = min(max(minJoinPause, 2*d.joinPause), maxJoinPause)
 	d.joinAfter = now.Add(d.joinPause)
-	if before == nil {
-		d.Report("the store cannot join blocks; they stay as they are, queries read them, and it tries again", err)
-	}
 }
 
 // errPause is returned while it is too early to try to join blocks again.
@@ -143,9 +144,10 @@ func (s *Store) join(ctx context.Context, job *compaction.Job, list []*blocks.Bl
 		return fmt.Errorf("join %s: %w: its blocks have %d bytes, and %d are free", job.Time, errNoRoom, need, free)
 	}
 	s.deleteBeyond(need)
+	live := s.diskBlocks()
 	var sources []compaction.Source
 	for _, b := range list {
-		if s.isGone(b) {
+		if !slices.Contains(live, b) {
 			return nil
 		}
 		sources = append(sources, compaction.FromDisk(b.Reader))

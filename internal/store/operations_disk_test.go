@@ -71,7 +71,7 @@ func (d *faultyDisk) use(op, path string) error {
 
 func inode(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 
-// synced notes what is durable now. With the log, which is a folder, its files are synced.
+// synced notes what is durable now. With the log, which is a folder, its last file is synced.
 func (d *faultyDisk) synced(path string) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *faultyDisk) synced(path string) {
 		}
 		names[e.Name()] = inode(of)
 		d.isDir[inode(of)] = e.IsDir()
-		if filepath.Base(path) == "wal" {
+		if filepath.Base(path) == "wal" && e == entries[len(entries)-1] {
 			d.contents[inode(of)], _ = os.ReadFile(filepath.Join(path, e.Name()))
 		}
 	}

@@ -69,8 +69,7 @@ func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missi
 }
 
 // dropUnused drops at least n series that have been unused for the longest time, if there are as many, and reports
-// whether it dropped any. It may wait until blocks have been written. Queries keep what they read: earlier blocks are
-// replaced by others.
+// whether it dropped any. It may wait until blocks have been written. Queries keep what they read.
 func (s *Store) dropUnused(now time.Time, n int) bool {
 	isUnused := func(use *head.Use) bool { return now.Sub(use.Last) > unusedTime }
 	isOfNoBlock := func(use *head.Use) bool { return use.Blocks == 0 && isUnused(use) }
@@ -99,15 +98,10 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, e := range s.blocks {
-		if !slices.ContainsFunc(e.Series, head.IsGone) {
-			continue
+	for _, e := range s.blocks {
+		if slices.ContainsFunc(e.Series, head.IsGone) {
+			s.stats.Evicted[model.EvictedSeries] += e.DropGone()
 		}
-		if e.ByKey == nil {
-			e = e.Clone()
-			s.blocks[i] = e
-		}
-		s.stats.Evicted[model.EvictedSeries] += e.DropGone()
 	}
 	return true
 }

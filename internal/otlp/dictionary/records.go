@@ -91,50 +91,50 @@ func (d *Dictionary) Read(b []byte) error { return d.read(b, false) }
 // and stacks, which are most of it, are not found again by value, hence none may be interned.
 func Load(b []byte) (*Dictionary, error) {
 	d := New()
-	entries := RecordReader{Left: b}
-	d.Strings.Reset(entries.Count())
+	entries := entryReader{left: b}
+	d.Strings.Reset(entries.count())
 	return d, d.read(b, true)
 }
 
 func (d *Dictionary) read(b []byte, isLoaded bool) error {
-	r := entryReader{RecordReader: RecordReader{Left: b}, all: string(b)}
+	r := entryReader{left: b, all: string(b)}
 	r.table(func() (int, int) {
 		return int(d.Strings.Intern(r.string())), d.Strings.Len()
 	})
 	r.table(func() (int, int) {
-		a := Attribute{Key: StringIndex(r.Index(d.Strings.Len())), Unit: StringIndex(r.Index(d.Strings.Len()))}
-		a.Value = Value{kind: pcommon.ValueType(r.Index(int(pcommon.ValueTypeBytes) + 1)), bits: r.Uvarint(),
+		a := Attribute{Key: StringIndex(r.index(d.Strings.Len())), Unit: StringIndex(r.index(d.Strings.Len()))}
+		a.Value = Value{kind: pcommon.ValueType(r.index(int(pcommon.ValueTypeBytes) + 1)), bits: r.uvarint(),
 			content: r.string()}
-		if r.Err == nil && !a.Value.isWellFormed() {
+		if r.err == nil && !a.Value.isWellFormed() {
 			r.fail(errValue)
 		}
 		return int(d.Attributes.Intern(a)), d.Attributes.Len()
 	})
 	r.table(func() (int, int) {
-		list := r.list(func() int32 { return r.Index(d.Attributes.Len()) })
+		list := r.list(func() int32 { return r.index(d.Attributes.Len()) })
 		return int(d.AttributeSets.Lists.Intern(list)), d.AttributeSets.Len()
 	})
 	r.table(func() (int, int) {
 		n := d.Strings.Len()
-		f := Function{Name: StringIndex(r.Index(n)), SystemName: StringIndex(r.Index(n)), Filename: StringIndex(r.Index(n)),
-			StartLine: int64(r.Uvarint())}
+		f := Function{Name: StringIndex(r.index(n)), SystemName: StringIndex(r.index(n)), Filename: StringIndex(r.index(n)),
+			StartLine: int64(r.uvarint())}
 		if isLoaded {
 			return int(d.Functions.append(f)), d.Functions.Len()
 		}
 		return int(d.Functions.Intern(f)), d.Functions.Len()
 	})
 	r.table(func() (int, int) {
-		m := Mapping{MemoryStart: r.Uvarint(), MemoryLimit: r.Uvarint(), FileOffset: r.Uvarint()}
-		m.Filename, m.Attributes = StringIndex(r.Index(d.Strings.Len())), AttributeSetIndex(r.Index(d.AttributeSets.Len()))
+		m := Mapping{MemoryStart: r.uvarint(), MemoryLimit: r.uvarint(), FileOffset: r.uvarint()}
+		m.Filename, m.Attributes = StringIndex(r.index(d.Strings.Len())), AttributeSetIndex(r.index(d.AttributeSets.Len()))
 		return int(d.Mappings.Intern(m)), d.Mappings.Len()
 	})
 	var lines []Line
 	r.table(func() (int, int) {
-		l := Location{Mapping: MappingIndex(r.Index(d.Mappings.Len())),
-			Attributes: AttributeSetIndex(r.Index(d.AttributeSets.Len())), Address: r.Uvarint()}
+		l := Location{Mapping: MappingIndex(r.index(d.Mappings.Len())),
+			Attributes: AttributeSetIndex(r.index(d.AttributeSets.Len())), Address: r.uvarint()}
 		lines = lines[:0]
-		for range r.Count() {
-			lines = append(lines, Line{FunctionIndex(r.Index(d.Functions.Len())), int64(r.Uvarint()), int64(r.Uvarint())})
+		for range r.count() {
+			lines = append(lines, Line{FunctionIndex(r.index(d.Functions.Len())), int64(r.uvarint()), int64(r.uvarint())})
 		}
 		if isLoaded {
 			return int(d.Locations.append(l, lines)), d.Locations.Len()
@@ -142,13 +142,13 @@ func (d *Dictionary) read(b []byte, isLoaded bool) error {
 		return int(d.Locations.Intern(l, lines)), d.Locations.Len()
 	})
 	if isLoaded {
-		d.Stacks.flat = slices.Grow(d.Stacks.flat, len(r.Left)) // most differences have one byte
+		d.Stacks.flat = slices.Grow(d.Stacks.flat, len(r.left)) // most differences have one byte
 	}
 	r.table(func() (int, int) {
 		before := int64(0)
 		r.ints = r.ints[:0]
-		for range r.Count() {
-			before += r.Varint()
+		for range r.count() {
+			before += r.varint()
 			r.ints = append(r.ints, r.checked(uint64(before), d.Locations.Len()))
 		}
 		if isLoaded {
@@ -158,95 +158,81 @@ func (d *Dictionary) read(b []byte, isLoaded bool) error {
 	})
 	r.table(func() (int, int) {
 		var l Link
-		r.Fill(l.TraceID[:])
-		r.Fill(l.SpanID[:])
+		r.fill(l.TraceID[:])
+		r.fill(l.SpanID[:])
 		return int(d.Links.Intern(l)), d.Links.Len()
 	})
-	if r.Err == nil && len(r.Left) > 0 {
-		r.Err = fmt.Errorf("%d bytes after the last entry", len(r.Left))
+	if r.err == nil && len(r.left) > 0 {
+		r.err = fmt.Errorf("%d bytes after the last entry", len(r.left))
 	}
-	return r.Err
+	return r.err
 }
 
 var errValue = errors.New("a value is damaged")
 
 var errTruncated = errors.New("the record ends too early")
 
-// RecordReader reads the numbers and bytes of a record, which AppendSince or the store's log wrote. After an error it
-// returns zeros.
-type RecordReader struct {
-	Left []byte
-	Err  error
+// entryReader reads what AppendSince wrote. After an error it returns zeros.
+type entryReader struct {
+	left []byte
+	err  error
+	// all has the same bytes, those that are read included: strings are parts of it.
+	all  string
+	ints []int32
 }
 
-func (r *RecordReader) fail(err error) {
-	if r.Err == nil {
-		r.Err = err
+func (r *entryReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
 	}
-	r.Left = nil
+	r.left = nil
 }
 
-func (r *RecordReader) advance(n int) []byte {
-	if n <= 0 || n > len(r.Left) {
+func (r *entryReader) advance(n int) []byte {
+	if n <= 0 || n > len(r.left) {
 		r.fail(errTruncated)
 		return nil
 	}
-	b := r.Left[:n]
-	r.Left = r.Left[n:]
+	b := r.left[:n]
+	r.left = r.left[n:]
 	return b
 }
 
-// Bytes reads n bytes.
-func (r *RecordReader) Bytes(n int) []byte {
-	if n == 0 {
-		return nil
-	}
-	return r.advance(n)
-}
+// fill reads as many bytes as dst has.
+func (r *entryReader) fill(dst []byte) { copy(dst, r.advance(len(dst))) }
 
-// Fill reads as many bytes as dst has.
-func (r *RecordReader) Fill(dst []byte) { copy(dst, r.advance(len(dst))) }
-
-// Byte reads a byte.
-func (r *RecordReader) Byte() byte {
-	if b := r.advance(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-// Uvarint reads a number that is not negative.
-func (r *RecordReader) Uvarint() uint64 {
-	if len(r.Left) > 0 && r.Left[0] < 0x80 { // most numbers are small
-		v := r.Left[0]
-		r.Left = r.Left[1:]
+// uvarint reads a number that is not negative.
+func (r *entryReader) uvarint() uint64 {
+	if len(r.left) > 0 && r.left[0] < 0x80 { // most numbers are small
+		v := r.left[0]
+		r.left = r.left[1:]
 		return uint64(v)
 	}
-	v, n := binary.Uvarint(r.Left)
+	v, n := binary.Uvarint(r.left)
 	r.advance(n)
 	return v
 }
 
-// Varint reads a number.
-func (r *RecordReader) Varint() int64 {
-	v := r.Uvarint()
+// varint reads a number.
+func (r *entryReader) varint() int64 {
+	v := r.uvarint()
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// Count reads a number of entries, each of which has a byte at least.
-func (r *RecordReader) Count() int {
-	n := r.Uvarint()
-	if n > uint64(len(r.Left)) {
+// count reads a number of entries, each of which has a byte at least.
+func (r *entryReader) count() int {
+	n := r.uvarint()
+	if n > uint64(len(r.left)) {
 		r.fail(errTruncated)
 		return 0
 	}
 	return int(n)
 }
 
-// Index reads an index of a table of n entries.
-func (r *RecordReader) Index(n int) int32 { return r.checked(r.Uvarint(), n) }
+// index reads an index of a table of n entries.
+func (r *entryReader) index(n int) int32 { return r.checked(r.uvarint(), n) }
 
-func (r *RecordReader) checked(i uint64, n int) int32 {
+func (r *entryReader) checked(i uint64, n int) int32 {
 	if i >= uint64(n) {
 		r.fail(fmt.Errorf("index %d is out of range [0..%d)", i, n))
 		return 0
@@ -254,22 +240,14 @@ func (r *RecordReader) checked(i uint64, n int) int32 {
 	return int32(i)
 }
 
-// entryReader reads what AppendSince wrote.
-type entryReader struct {
-	RecordReader
-	// all has the same bytes, those that are read included: strings are parts of it.
-	all  string
-	ints []int32
-}
-
 // table reads the entries of a table. read returns an entry's index, and the number of entries after it.
 func (r *entryReader) table(read func() (index, entries int)) {
-	for range r.Count() {
-		if r.Err != nil {
+	for range r.count() {
+		if r.err != nil {
 			return
 		}
-		if i, n := read(); r.Err == nil && i != n-1 {
-			r.Err = fmt.Errorf("the dictionary has entry %d twice", i)
+		if i, n := read(); r.err == nil && i != n-1 {
+			r.err = fmt.Errorf("the dictionary has entry %d twice", i)
 		}
 	}
 }
@@ -277,7 +255,7 @@ func (r *entryReader) table(read func() (index, entries int)) {
 // list reads a list, which is valid until the next one.
 func (r *entryReader) list(read func() int32) []int32 {
 	r.ints = r.ints[:0]
-	for range r.Count() {
+	for range r.count() {
 		r.ints = append(r.ints, read())
 	}
 	return r.ints
@@ -285,10 +263,12 @@ func (r *entryReader) list(read func() int32) []int32 {
 
 // string reads a string, which shares its memory with all others.
 func (r *entryReader) string() string {
-	n := r.Count()
-	at := len(r.all) - len(r.Left)
-	r.Bytes(n)
-	if r.Err != nil {
+	n := r.count()
+	at := len(r.all) - len(r.left)
+	if n > 0 {
+		r.advance(n)
+	}
+	if r.err != nil {
 		return ""
 	}
 	return r.all[at : at+n]

@@ -28,6 +28,8 @@ type Block struct {
 	// Series are in the order of their arrival; ByKey has their positions.
 	Series []Series
 	ByKey  map[Key]int32
+	// byID has the positions of those that were read from the log.
+	byID map[model.SeriesID]int32
 	// Metas are what chunks share; byMeta has their positions.
 	Metas  []model.Meta
 	byMeta map[model.Meta]int32
@@ -111,7 +113,7 @@ const (
 // New returns an empty block that begins now.
 func New(now time.Time) *Block {
 	return &Block{
-		Dict: dictionary.NewCopying(), ByKey: map[Key]int32{}, byMeta: map[model.Meta]int32{},
+		Dict: dictionary.NewCopying(), ByKey: map[Key]int32{}, byID: map[model.SeriesID]int32{}, byMeta: map[model.Meta]int32{},
 		bySet: map[dictionary.AttributeSetIndex]OwnAttributes{}, Begun: now,
 	}
 }
@@ -119,16 +121,8 @@ func New(now time.Time) *Block {
 // Freeze releases the memory that only adding needs.
 func (e *Block) Freeze() {
 	e.Dict.Freeze()
-	e.ByKey, e.byMeta, e.bySet, e.recorder = nil, nil, nil, recorder{}
+	e.ByKey, e.byID, e.byMeta, e.bySet, e.recorder = nil, nil, nil, nil, recorder{}
 	e.Measure()
-}
-
-// Clone returns a copy of a block that does not grow, with the same dictionary and profiles.
-func (e *Block) Clone() *Block {
-	return &Block{
-		ID: e.ID, Dict: e.Dict, Series: e.Series, Metas: e.Metas, Begun: e.Begun, Until: e.Until,
-		Profiles: e.Profiles, Samples: e.Samples, chunkBytes: e.chunkBytes, Bytes: e.Bytes,
-	}
 }
 
 // IsGone reports whether a series was dropped.

@@ -37,6 +37,11 @@ func (a *message) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex)
 		return i
 	}
 	id := a.seriesID(attributes.Hash, name, typ, unit)
+	key.Profile, key.Type, key.Unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
+	if i, ok := e.byID[id]; ok {
+		e.Series[i].Use.Last, e.ByKey[key] = a.now, i
+		return i
+	}
 	use := a.known.Series[id]
 	if use == nil {
 		use = &Use{}
@@ -46,7 +51,6 @@ func (a *message) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex)
 	if !a.hasResourceSet {
 		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
 	}
-	key.Profile, key.Type, key.Unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
 	i := e.AddSeries(model.BlockSeries{
 		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.Profile),
 		Type:     model.SampleType{Type: strs.At(key.Type), Unit: strs.At(key.Unit)},

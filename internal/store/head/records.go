@@ -112,7 +112,7 @@ func (r *Replay) Record(b []byte) error {
 
 func (r *Replay) begin(rec *record) error {
 	e := New(rec.Begun)
-	e.After = rec.After
+	e.After, e.recorder = rec.After, recorder{mark: e.Dict.Mark()}
 	if err := e.Dict.Read(rec.Entries); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (r *Replay) add(rec *record) error {
 		for _, name := range []*string{&sr.Service, &sr.Profile, &sr.Type.Type, &sr.Type.Unit} {
 			*name = strs.At(strs.Intern(*name)) // they share the memory of the dictionary's
 		}
-		e.AddSeries(sr, use)
+		e.byID[sr.ID] = e.AddSeries(sr, use)
 	}
 	for _, in := range rec.Added {
 		if min(in.Series, in.MetaAt) < 0 || int(in.Series) >= len(e.Series) || int(in.MetaAt) >= len(e.Metas) {
@@ -166,6 +166,7 @@ func (r *Replay) add(rec *record) error {
 		sr.Use.Restore(&in.Chunk, e.Begun)
 		e.Add(sr, in.Chunk)
 	}
+	e.recorder = recorder{mark: e.Dict.Mark(), metas: len(e.Metas), series: len(e.Series)}
 	e.Measure()
 	return nil
 }

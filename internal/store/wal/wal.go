@@ -41,14 +41,19 @@ type Log struct {
 func (l *Log) Path(number uint64) string { return filepath.Join(l.Dir, fmt.Sprintf("%08x", number)) }
 
 // Begin begins a file, which must not be there, after the one before is durable. It makes the folder if it is missing.
-func (l *Log) Begin(number uint64) error {
+func (l *Log) Begin(number uint64) error { return l.open(number, os.O_CREATE|os.O_EXCL) }
+
+// Continue goes on with a file that was read to its end.
+func (l *Log) Continue(number uint64) error { return l.open(number, os.O_APPEND) }
+
+func (l *Log) open(number uint64, flag int) error {
 	if err := cmp.Or(l.Close(), blockfile.Fault("create", l.Dir)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(l.Dir, 0o750); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(l.Path(number), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	file, err := os.OpenFile(l.Path(number), flag|os.O_WRONLY, 0o640)
 	if err != nil {
 		return err
 	}
@@ -93,7 +98,11 @@ func (l *Log) Close() error {
 	if file == nil {
 		return nil
 	}
-	return errors.Join(file.Sync(), file.Close())
+	err := blockfile.Fault("sync", file.Name())
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
 }
 
 // Cut deletes the files before a number.

@@ -7,9 +7,13 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // written returns a log with a file of some records, where these end, and its bytes.
@@ -98,17 +102,43 @@ func TestWrongBytes(t *testing.T) {
 	}
 }
 
-// Cut deletes the files before a number, and Begin does not write to one that is there.
+// Cut deletes the files before a number. Begin does not write to one that is there, and fails if the one before, or the
+// name of the folder, cannot be made durable. Continue goes on with what a file has.
 func TestFiles(t *testing.T) {
-	l := &Log{Dir: t.TempDir()}
+	l := &Log{Dir: filepath.Join(t.TempDir(), "wal")}
+	failSync := func(of string) {
+		blockfile.SetFault(func(op, path string) error {
+			if op == "sync" && path == of {
+				return syscall.EIO
+			}
+			return nil
+		})
+		t.Cleanup(func() { blockfile.SetFault(nil) })
+	}
+	failSync(filepath.Dir(l.Dir))
+	require.ErrorIs(t, l.Begin(1), syscall.EIO)
+	blockfile.SetFault(nil)
 	for _, n := range []uint64{2, 10, 0x1_0000_0000} {
 		require.NoError(t, l.Begin(n))
 	}
 	require.Error(t, l.Begin(10))
+	require.NoError(t, l.Begin(11))
+	failSync(l.Path(11))
+	require.ErrorIs(t, l.Begin(12), syscall.EIO)
+	blockfile.SetFault(nil)
+	for _, record := range []string{"first", "second"} {
+		require.NoError(t, l.Continue(11))
+		require.NoError(t, l.Append(append(make([]byte, HeaderBytes), record...)))
+	}
+	var records []string
+	fault, err := l.Read(11, func(record []byte) error { records = append(records, string(record)); return nil })
+	require.NoError(t, err)
+	require.Nil(t, fault)
+	require.Equal(t, []string{"first", "second"}, records)
 	require.NoError(t, l.Close())
 	require.NoError(t, os.WriteFile(l.Path(0)+".other", nil, 0o600))
 	require.NoError(t, l.Cut(10))
 	files, err := l.Files()
 	require.NoError(t, err)
-	require.Equal(t, []uint64{10, 0x1_0000_0000}, files)
+	require.Equal(t, []uint64{10, 11, 0x1_0000_0000}, files)
 }
