@@ -123,14 +123,10 @@ func (tl *Timeline) steps(sel *model.Selection, of *rule, points int, now time.T
 	return int(min((until-tl.From+step-1)/step, maxPoints+1))
 }
 
-// profileSums are the sums of samples of profiles, by group.
-type profileSums map[*weightedProfile]map[int]float64
-
-func (s profileSums) add(w *weightedProfile, group int, value float64) {
-	if s[w] == nil {
-		s[w] = map[int]float64{}
-	}
-	s[w][group] += value
+// profileGroup is what a profile has of a group.
+type profileGroup struct {
+	*weightedProfile
+	group int
 }
 
 // plotter draws profiles into lines, one for each group.
@@ -227,8 +223,10 @@ func (p *plotter) plot(list []weightedProfile) error {
 			p.add(w, p.groups.number(w.series.group), factor*float64(w.Total))
 			continue
 		}
-		for group, value := range sums[w] {
-			p.add(w, group, factor*value)
+		for group := range p.groups.names {
+			if value, has := sums[profileGroup{w, group}]; has {
+				p.add(w, group, factor*value)
+			}
 		}
 	}
 	return nil
@@ -243,18 +241,20 @@ func (p *plotter) add(w *weightedProfile, group int, value float64) {
 }
 
 // sums returns the values of profiles that depend on their samples, by group.
-func (p *plotter) sums(list []weightedProfile) (profileSums, error) {
+func (p *plotter) sums(list []weightedProfile) (map[profileGroup]float64, error) {
 	var parts []*weightedProfile
 	for i := range list {
 		if !p.whole(&list[i]) {
 			parts = append(parts, &list[i])
 		}
 	}
-	sums := profileSums{}
+	sums := map[profileGroup]float64{}
 	return sums, p.samples(parts, model.ColumnsWanted{}, func(w *weightedProfile, group int, c *model.Columns) error {
+		sum := 0.0
 		for _, value := range c.Values {
-			sums.add(w, group, float64(value))
+			sum += float64(value)
 		}
+		sums[profileGroup{w, group}] += sum
 		return nil
 	})
 }
