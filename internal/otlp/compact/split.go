@@ -32,9 +32,10 @@ type writtenPiece struct {
 
 // split yields the parts of a batch.
 func (b *Batch) split(yield func(Part) bool) {
-	whole := b.Part(b.All())
+	all := b.All()
+	whole := b.Part(all)
 	s := splitter{Batch: b, room: (cmp.Or(b.options.MaxGrowth, defaultMaxGrowth) - 1) * whole.Bytes}
-	todo := []writtenPiece{{b.All(), whole}}
+	todo := []writtenPiece{{all, whole}}
 	for len(todo) > 0 {
 		next := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -47,8 +48,8 @@ func (b *Batch) split(yield func(Part) bool) {
 	}
 }
 
-// cutToFit cuts a piece into as many as are likely to have at most Options.MaxBytes, or into fewer if these would repeat
-// too much. It returns nil if the piece stays as it is.
+// cutToFit cuts a piece into as many as are likely to have at most Options.MaxBytes, or into fewer if these would
+// repeat too much. It returns nil if the piece stays as it is.
 func (s *splitter) cutToFit(p writtenPiece) []writtenPiece {
 	const (
 		margin = 1.05 // pieces are not equally large, and repeat what they share

@@ -324,8 +324,8 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) dictionary.Attribu
 	})
 }
 
-// keyValue reads a KeyValue of common.proto, as pdata reads an attribute of a resource. The key is empty if it cannot be
-// read.
+// keyValue reads a KeyValue of common.proto, as pdata reads an attribute of a resource. The key is empty if it cannot
+// be read.
 func (r *legacyReader) keyValue(data []byte) (key string, value dictionary.Value) {
 	request := appendBytesField(nil, 1, appendBytesField(nil, 1, appendBytesField(nil, 1, data)))
 	if _, err := pdatasize.Profiles(request); err != nil {
