@@ -273,8 +273,8 @@ func (s *scan) eachBatch(list []selectedSeries, use func([]weightedProfile) erro
 	return flush()
 }
 
-// counts reports whether a profile counts, and sets until when, and its weight. next is the start of the next one of its
-// series, or noStart.
+// counts reports whether a profile counts, and sets until when, and its weight. next is the start of the next one of
+// its series, or noStart.
 func (s *scan) counts(w *weightedProfile, next int64) bool {
 	q, r := s.query, &s.rules[w.series.typ]
 	if w.end = w.End; w.Values == kind.Gauge {
