@@ -38,8 +38,8 @@ func (s *Store) replace(old, made []*blocks.Block, of *head.Block) error {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
-	list := append(slices.DeleteFunc(slices.Clone(d.blocks), func(b *blocks.Block) bool { return slices.Contains(old, b) }),
-		made...)
+	isOld := func(b *blocks.Block) bool { return slices.Contains(old, b) }
+	list := append(slices.DeleteFunc(slices.Clone(d.blocks), isOld), made...)
 	sortBlocks(list)
 	number, isLost := uint64(0), false
 	if of != nil {

@@ -61,8 +61,8 @@ type Store struct {
 	blocks []*head.Block
 	stats  model.Stats
 
-	// disk is nil if profiles are kept in memory alone. clock is the one by which profiles become too old, nextID the number
-	// of the next block.
+	// disk is nil if profiles are kept in memory alone. clock is the one by which profiles become too old, nextID the
+	// number of the next block.
 	disk   *disk
 	clock  clock
 	nextID uint64

@@ -51,7 +51,8 @@ const diskSampleBytes = 3
 
 func (f *seriesFields) series() model.BlockSeries {
 	sr := f.BlockSeries
-	sr.Type, sr.Period = model.SampleType{Type: f.Type, Unit: f.Unit}, model.SampleType{Type: f.PeriodType, Unit: f.PeriodUnit}
+	sr.Type = model.SampleType{Type: f.Type, Unit: f.Unit}
+	sr.Period = model.SampleType{Type: f.PeriodType, Unit: f.PeriodUnit}
 	sr.Bytes = sr.Samples * diskSampleBytes
 	_, _ = hex.Decode(sr.ID[:], []byte(f.ID[:min(len(f.ID), 2*len(sr.ID))]))
 	sr.Instance, _ = strconv.ParseUint(f.Instance, 16, 64)

@@ -113,8 +113,8 @@ const (
 // New returns an empty block that begins now.
 func New(now time.Time) *Block {
 	return &Block{
-		Dict: dictionary.NewCopying(), ByKey: map[Key]int32{}, byID: map[model.SeriesID]int32{}, byMeta: map[model.Meta]int32{},
-		bySet: map[dictionary.AttributeSetIndex]OwnAttributes{}, Begun: now,
+		Dict: dictionary.NewCopying(), ByKey: map[Key]int32{}, byID: map[model.SeriesID]int32{},
+		byMeta: map[model.Meta]int32{}, bySet: map[dictionary.AttributeSetIndex]OwnAttributes{}, Begun: now,
 	}
 }
 
