@@ -49,7 +49,10 @@ func (s *Store) replay(wants func(id uint64) bool) error {
 			}
 			s.blocks = append(s.blocks, e)
 		}
-		before = id + 1
+		// The block after a file without a first record, which had stopped within it, follows the one before.
+		if r.Block != nil || fault != nil && !errors.Is(fault.Err, wal.ErrTorn) {
+			before = id + 1
+		}
 	}
 	return nil
 }

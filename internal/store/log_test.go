@@ -66,6 +66,44 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
+// A process that is killed while it begins a file of the log leaves an empty one, or one of a first record. The next one
+// adds to the latter, and reports neither.
+func TestKilledWhileAFileOfTheLogBegins(t *testing.T) {
+	for name, begin := range map[string]func(*testing.T, *Store){
+		"an empty file": func(t *testing.T, s *Store) {
+			require.NoError(t, os.WriteFile(s.disk.log.Path(s.nextID), nil, 0o600))
+		},
+		"half a record": func(t *testing.T, s *Store) {
+			require.NoError(t, os.WriteFile(s.disk.log.Path(s.nextID), []byte{9}, 0o600))
+		},
+		"a first record": func(_ *testing.T, s *Store) { s.beginBlock(noon.Add(time.Hour)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := diskConfig(t, t.TempDir())
+			var reports []string
+			cfg.Disk.Report = func(message string, err error) { reports = append(reports, fmt.Sprint(message, " ", err)) }
+			pushed, sel := 0, model.Selection{Service: "shop", Profile: "memory", Type: "alloc_space"}
+			for start := range 4 {
+				s := open(t, cfg)
+				s.disk.writing.Lock() // the blocks wait to be written
+				for range 2 {
+					pushed++
+					now := noon.Add(time.Duration(start)*time.Hour + time.Duration(pushed)*time.Second)
+					p := profiletest.New().Resource("service.name", "shop").Profile("alloc_space", "bytes").
+						Time(uint64(now.UnixNano()), 0).Sample(profiletest.Value(int64(pushed), "leaf", "main"))
+					require.Zero(t, s.Add(p.Build(), now).Refused)
+				}
+				require.EqualValues(t, pushed-1, sum(t, s, sel))
+				begin(t, s)
+				require.NoError(t, s.disk.lock.Release()) // killed
+			}
+			for _, report := range reports {
+				require.Contains(t, report, "torn")
+			}
+		})
+	}
+}
+
 // A file of the log that was cut since its block is on disk is not reported as missing, also without the list that
 // tells so.
 func TestCutLogWithoutTheListOfBlocks(t *testing.T) {

@@ -112,10 +112,10 @@ func (r *Replay) Record(b []byte) error {
 
 func (r *Replay) begin(rec *record) error {
 	e := New(rec.Begun)
-	e.After, e.recorder = rec.After, recorder{mark: e.Dict.Mark()}
 	if err := e.Dict.Read(rec.Entries); err != nil {
 		return err
 	}
+	e.After, e.recorder = rec.After, recorder{mark: e.Dict.Mark()}
 	for _, use := range rec.Known {
 		if use.Totals == nil {
 			continue
