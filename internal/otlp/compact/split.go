@@ -24,23 +24,28 @@ type splitter struct {
 	stackRanks []uint32
 }
 
-// writtenPiece is a piece and its message.
-type writtenPiece struct {
+// measuredPiece is a piece and the encoded size of its message.
+type measuredPiece struct {
 	Piece
-	Part
+	bytes int
 }
 
-// split yields the parts of a batch.
+// split yields the parts of a batch. A message is written to measure its piece, and again as a part: together, the parts
+// would take a multiple of the batch's memory.
 func (b *Batch) split(yield func(Part) bool) {
 	all := b.All()
 	whole := b.Part(all)
+	if !whole.Oversized {
+		yield(whole)
+		return
+	}
 	s := splitter{Batch: b, room: (cmp.Or(b.options.MaxGrowth, defaultMaxGrowth) - 1) * whole.Bytes}
-	todo := []writtenPiece{{all, whole}}
+	todo := []measuredPiece{{all, whole.Bytes}}
 	for len(todo) > 0 {
 		next := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		smaller := s.cutToFit(next)
-		if smaller == nil && !yield(next.Part) {
+		if smaller == nil && !yield(s.Part(next.Piece)) {
 			return
 		}
 		slices.Reverse(smaller)
@@ -50,28 +55,28 @@ func (b *Batch) split(yield func(Part) bool) {
 
 // cutToFit cuts a piece into as many as are likely to have at most Options.MaxBytes, or into fewer if these would
 // repeat too much. It returns nil if the piece stays as it is.
-func (s *splitter) cutToFit(p writtenPiece) []writtenPiece {
+func (s *splitter) cutToFit(p measuredPiece) []measuredPiece {
 	const (
 		margin = 1.05 // pieces are not equally large, and repeat what they share
 		// maxPieces bounds the passes over the dictionary: pieces that are still too large are cut again.
 		maxPieces = 256
 	)
-	if !p.Oversized {
+	if p.bytes <= s.options.MaxBytes {
 		return nil
 	}
-	n := 1 + int(min(maxPieces, margin*float64(p.Bytes)/float64(s.options.MaxBytes)))
+	n := 1 + int(min(maxPieces, margin*float64(p.bytes)/float64(s.options.MaxBytes)))
 	for ; n > 1; n /= 2 {
-		var smaller []writtenPiece
-		repeated := -p.Bytes
+		var smaller []measuredPiece
+		repeated := -p.bytes
 		for _, piece := range s.cut(p.Piece, n) {
 			if repeated > s.room {
 				break
 			}
-			part := s.Part(piece)
-			smaller, repeated = append(smaller, writtenPiece{piece, part}), repeated+part.Bytes
+			bytes := s.Part(piece).Bytes
+			smaller, repeated = append(smaller, measuredPiece{piece, bytes}), repeated+bytes
 		}
 		// Pieces that are hardly smaller have little but what they share.
-		if isUseful := 4*(repeated+p.Bytes) <= 3*len(smaller)*p.Bytes; isUseful && repeated <= s.room {
+		if isUseful := 4*(repeated+p.bytes) <= 3*len(smaller)*p.bytes; isUseful && repeated <= s.room {
 			s.room -= repeated
 			return smaller
 		}
