@@ -340,3 +340,21 @@ func TestCorrelatedKeys(t *testing.T) {
 		})
 	})
 }
+
+// A message that is cut into many parts needs the memory of the whole once more to measure it, not that of all parts.
+func TestPartsAreWrittenOneByOne(t *testing.T) {
+	m := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds")
+	for i := range 60_000 {
+		m.Sample(profiletest.Value(1, fmt.Sprint("leaf", i), fmt.Sprint("caller", i%3000), "main"))
+	}
+	pd := m.Build()
+	size := sizer.ProfilesSize(pd)
+	b := batchOf(bounded(size/20), pd)
+	profiletest.RequireCost(t, profiletest.BoundOf(size, 2<<20, 9), func() {
+		parts := 0
+		for range b.Parts() {
+			parts++
+		}
+		require.Greater(t, parts, 10)
+	})
+}
