@@ -95,6 +95,7 @@ func TestKilledWhileAFileOfTheLogBegins(t *testing.T) {
 				}
 				require.EqualValues(t, pushed-1, sum(t, s, sel))
 				begin(t, s)
+				s.disk.stop()
 				require.NoError(t, s.disk.lock.Release()) // killed
 			}
 			for _, report := range reports {
