@@ -66,8 +66,8 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// A process that is killed while it begins a file of the log leaves an empty one, or one of a first record. The next one
-// adds to the latter, and reports neither.
+// A process that is killed while it begins a file of the log leaves an empty one, or one of a first record. The next
+// one adds to the latter, and reports neither.
 func TestKilledWhileAFileOfTheLogBegins(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T, *Store){
 		"an empty file": func(t *testing.T, s *Store) {

@@ -30,8 +30,8 @@ type measuredPiece struct {
 	bytes int
 }
 
-// split yields the parts of a batch. A message is written to measure its piece, and again as a part: together, the parts
-// would take a multiple of the batch's memory.
+// split yields the parts of a batch. A message is written to measure its piece, and again as a part: together, the
+// parts would take a multiple of the batch's memory.
 func (b *Batch) split(yield func(Part) bool) {
 	all := b.All()
 	whole := b.Part(all)
