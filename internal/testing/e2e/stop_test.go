@@ -139,7 +139,6 @@ func TestStopWhileStuck(t *testing.T) {
 				require.Error(t, c.ExitErr, "data was lost")
 				require.Contains(t, c.Log.String(), "did not stop in time")
 				require.Contains(t, c.Log.String(), "receiver otlp")
-				require.Contains(t, c.Log.String(), "GracefulStop")
 			})
 		}
 	}
