@@ -97,8 +97,7 @@ func TestProfilesAreCharged(t *testing.T) {
 	assert.Zero(t, budget.HeldBytes())
 }
 
-// If the profiles are refused temporarily, the logs are not passed on: the sender will send both again.
-// A small body that unpacks to more than the whole budget is refused for good while it is read.
+// The path refuses a small body that unpacks to more than the whole budget, with a permanent error.
 func TestUnpackedBodiesAreCharged(t *testing.T) {
 	delivered := new(order)
 	path := delivered.path(t, nil, nil)
@@ -112,6 +111,7 @@ func TestUnpackedBodiesAreCharged(t *testing.T) {
 	assert.Empty(t, *delivered)
 }
 
+// If the profiles are refused temporarily, the logs are not passed on: the sender will send both again.
 func TestRefusalForNowStops(t *testing.T) {
 	var o order
 	later := errors.New("later")

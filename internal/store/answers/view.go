@@ -12,11 +12,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// View is what a query reads: all blocks as they were when it began, oldest first. It holds no lock. release ends it.
+// View is what a query reads: all blocks as they were when it began, oldest first. It holds no lock. Release ends it.
 type View struct {
 	Blocks []model.Block
-	// lists are the blocks that list what there is, if these are not Blocks, and instances the number of resources that a
-	// series of these stands for.
+	// lists are the blocks that list the series, if Blocks do not. instances returns how many resources a series of lists
+	// represents.
 	lists     []model.Block
 	instances func(*model.BlockSeries) int
 	// OnDisk is how many of the blocks are on disk; these come first.
