@@ -10,9 +10,9 @@
 // read again, as an item under way is anyway. The record is not missed, since each write of the queue has all of its
 // indices. A third of the queue's transactions goes with it.
 //
-// When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a
-// full disk both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting items
-// then makes room for adding them. Otherwise the start fails, and the disk stays as it is.
+// When it starts, the queue moves the items that were under way to its end: it deletes all of them and adds them again,
+// one by one. What it cannot add, on a full disk or since the process is killed, is lost. So GetClient makes them the
+// next items of the queue before it starts (start.go).
 //
 // The queue counts an item before it writes it, and does not take it back if the write fails (persistentQueue.Offer).
 // The count is corrected when the queue has been drained, but only a successful write wakes its consumers. So enough
@@ -35,6 +35,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -103,7 +104,7 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 		return nil, fmt.Errorf("open the storage of %s: %w%s", id, err, adviceFor(err))
 	}
 	c := &client{Client: inner, logger: e.logger.With(zap.Stringer("component", id)), turn: make(chan struct{}, 1)}
-	if err := c.probe(ctx, probeBytes); err != nil {
+	if err := c.putBack(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("storage of %s has no room to start with; free some: %w", id, err),
 			inner.Close(ctx))
 	}
@@ -119,18 +120,14 @@ func adviceFor(err error) string {
 	switch {
 	case err.Error() == "timeout": // of bbolt, for the lock of the file
 		return ": another process uses its file; give each a directory of its own"
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOSPC):
 		return ""
 	default:
 		return "; if its file is damaged, move it away: the queue then starts without what the file has"
 	}
 }
 
-// The first probe is larger than the writes of a transaction that deletes items.
-const (
-	probeKey   = "otelcol_profiles_probe"
-	probeBytes = 1 << 20
-)
+const probeKey = "otelcol_profiles_probe"
 
 // probeInterval is the least time between a probe that failed and the next.
 const probeInterval = time.Second
@@ -202,9 +199,6 @@ func (c *client) ready(ctx context.Context, size func() int) error {
 	}
 	return c.refused
 }
-
-// queueMetadata is the key of all indices of a queue (exporterhelper v0.165, metadataKey).
-const queueMetadata = "qmv0"
 
 // Batch leaves the queue's indices out of a batch that reads.
 func (c *client) Batch(ctx context.Context, operations ...*storage.Operation) error {

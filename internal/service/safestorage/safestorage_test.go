@@ -6,6 +6,8 @@ package safestorage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,14 +50,6 @@ func clientOf(t *testing.T, disk *collectortest.Disk) (storage.Client, error) {
 	return created.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.NewID(kind), "")
 }
 
-func TestNothingStartsOnAFullDisk(t *testing.T) {
-	disk := collectortest.NewDisk(nil)
-	disk.Fail(nil, errFull)
-	_, err := clientOf(t, disk)
-	require.ErrorIs(t, err, errFull)
-	require.ErrorContains(t, err, "storage of disk has no room to start with")
-}
-
 type notOpened struct {
 	*collectortest.Disk
 	err error
@@ -72,6 +66,7 @@ func TestFileThatCannotBeOpened(t *testing.T) {
 		errors.New("invalid database"): "; if its file is damaged, move it away: the queue then starts without what the file has",
 		errors.New("timeout"):          ": another process uses its file; give each a directory of its own",
 		syscall.EACCES:                 "",
+		syscall.ENOSPC:                 "",
 	} {
 		_, err := safeExtension{notOpened{err: cause}, new(Storages), zap.NewNop()}.GetClient(t.Context(),
 			component.KindExporter, id, "profiles")
@@ -132,9 +127,15 @@ func (h host) GetExtensions() map[component.ID]component.Component { return h }
 func startQueue(t *testing.T, storages *Storages, disk *collectortest.Disk, logger *zap.Logger,
 	push func(pprofile.Profiles)) xexporter.Profiles {
 	t.Helper()
-	id := component.MustNewID("disk")
+	exporter := newQueue(t, push)
+	require.NoError(t, exporter.Start(t.Context(), host{diskID: safeExtension{disk, storages, logger}}))
+	return exporter
+}
+
+func newQueue(t *testing.T, push func(pprofile.Profiles)) xexporter.Profiles {
+	t.Helper()
 	queue := exporterhelper.NewDefaultQueueConfig()
-	queue.StorageID, queue.BlockOnOverflow = &id, true
+	queue.StorageID, queue.BlockOnOverflow = &diskID, true
 	queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 10_000
 	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	exporter, err := xexporterhelper.NewProfiles(t.Context(), settings, &struct{}{},
@@ -145,9 +146,10 @@ func startQueue(t *testing.T, storages *Storages, disk *collectortest.Disk, logg
 			return nil
 		}, xexporterhelper.WithQueueBatch(configoptional.Some(queue), xexporterhelper.NewProfilesQueueBatchSettings()))
 	require.NoError(t, err)
-	require.NoError(t, exporter.Start(t.Context(), host{id: safeExtension{disk, storages, logger}}))
 	return exporter
 }
+
+var diskID = component.MustNewID("disk")
 
 var settings = exportertest.NewNopSettings(component.MustNewType("nop"))
 
@@ -239,6 +241,115 @@ func TestAMessageIsWrittenOnceAndDeletedOnce(t *testing.T) {
 	exporter = startQueue(t, new(Storages), disk, zap.NewNop(), func(pd pprofile.Profiles) { arrived <- pd })
 	require.NoError(t, exporter.Shutdown(t.Context()))
 	require.Empty(t, arrived, "it has been delivered")
+}
+
+// fullAfter lets a number of writes pass. After them it may still have room for what is as small as the queue's indices.
+type fullAfter struct {
+	*collectortest.Disk
+	writes       *int
+	hasSomeSpace bool
+}
+
+func (f fullAfter) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return f, nil
+}
+
+func (f fullAfter) Set(ctx context.Context, key string, value []byte) error {
+	return f.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (f fullAfter) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	if slices.ContainsFunc(operations, func(o *storage.Operation) bool {
+		return o.Type != storage.Get && !f.hasSomeSpace || len(o.Value) > 1000
+	}) {
+		if *f.writes--; *f.writes < 0 {
+			return errFull
+		}
+	}
+	return f.Disk.Batch(ctx, operations...)
+}
+
+// TestStartOnAFullDisk has a queue of six messages, of which some were delivered and the others were under way when the
+// process was killed. A start, after each of its writes, finds that the disk is full or is killed. The next one sends
+// every other message, once.
+func TestStartOnAFullDisk(t *testing.T) {
+	for name, delivered := range map[string][]int{
+		"none": nil, "the first": {1}, "the last": {6}, "two": {3, 6}, "most": {2, 3, 4, 5}, "all": {1, 2, 3, 4, 5, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// A message's number is that of its profiles.
+			number := func(pd pprofile.Profiles) int {
+				return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().Len()
+			}
+			var want []int
+			finish := map[int]chan struct{}{}
+			for n := 1; n <= 6; n++ {
+				finish[n] = make(chan struct{})
+				if !slices.Contains(delivered, n) {
+					want = append(want, n)
+				}
+			}
+			disk := collectortest.NewDisk(nil)
+			reading := make(chan struct{})
+			exporter := startQueue(t, new(Storages), disk, zap.NewNop(), func(pd pprofile.Profiles) {
+				reading <- struct{}{}
+				<-finish[number(pd)]
+			})
+			for n := 1; n <= 6; n++ {
+				pd := message()
+				for range n - 1 {
+					pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().AppendEmpty()
+				}
+				require.NoError(t, exporter.ConsumeProfiles(t.Context(), pd))
+				<-reading
+			}
+			for _, n := range delivered {
+				before := disk.Written()
+				close(finish[n])
+				require.Eventually(t, func() bool { return disk.Written() > before }, 10*time.Second, time.Millisecond)
+			}
+			killed := disk.Content()
+			for _, n := range want {
+				close(finish[n])
+			}
+			require.NoError(t, exporter.Shutdown(t.Context()))
+
+			for writes, isFull := 0, true; isFull; writes++ {
+				disk, left := collectortest.NewDisk(killed), writes/2
+				isStuck := make(chan struct{})
+				exporter := newQueue(t, func(pprofile.Profiles) { <-isStuck })
+				err := exporter.Start(t.Context(),
+					host{diskID: safeExtension{fullAfter{disk, &left, writes%2 == 0}, new(Storages), zap.NewNop()}})
+				if err != nil {
+					require.EqualError(t, err,
+						fmt.Sprintf("storage of %s has no room to start with; free some: %v", settings.ID, errFull))
+				}
+				killedAgain := collectortest.NewDisk(disk.Content())
+				isFull = left < 0 || writes%2 == 0
+				left = 100
+				close(isStuck)
+				require.NoError(t, exporter.Shutdown(t.Context()))
+
+				arrived := make(chan int, 12)
+				exporter = startQueue(t, new(Storages), killedAgain, zap.NewNop(), func(pd pprofile.Profiles) {
+					arrived <- number(pd)
+				})
+				var got []int
+				for range want {
+					select {
+					case n := <-arrived:
+						got = append(got, n)
+					case <-time.After(5 * time.Second):
+					}
+				}
+				require.NoError(t, exporter.Shutdown(t.Context()))
+				require.Empty(t, arrived)
+				slices.Sort(got)
+				require.Equal(t, want, got, "after %d writes", writes/2)
+				require.Len(t, killedAgain.Content(), 1, "the indices")
+			}
+		})
+	}
 }
 
 // TestQueueWorksAfterAFullDisk sends to an exporter whose consumers sleep, while the disk of its queue is full, more

@@ -52,7 +52,7 @@ func TestFullDiskOfTheQueue(t *testing.T) {
 			case "SIGKILL":
 				n.Kill()
 			case "SIGHUP and SIGTERM":
-				// A queue does not start on a full disk: the reload may end the process.
+				// A queue may not start on a full disk: the reload may end the process.
 				if n.reloadOrEnd(t) {
 					n.requireEnds(t)
 				}
