@@ -165,8 +165,9 @@ func startPrograms(t *testing.T, spans *spans) (programs []program) {
 			start(program{service: name, frames: "native", isUnnamed: flag == "-s"}, filepath.Join(bin, name))
 		}
 	}
-	if python, err := exec.LookPath("python3"); err == nil {
-		start(program{service: "spin.py", frames: "cpython"}, python, filepath.Join(source, "spin.py"))
+	// python3 may be a script that replaces itself by the interpreter, which the profiler sees late (docs/ebpf.md).
+	if python, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output(); err == nil {
+		start(program{service: "spin.py", frames: "cpython"}, string(python), filepath.Join(source, "spin.py"))
 	}
 	if cxx, err := exec.LookPath("c++"); err == nil {
 		requireRun(t, source, nil, cxx, "-O1", "-x", "c++", "-o", filepath.Join(bin, "spin-cpp"), "spin.c")
