@@ -71,6 +71,8 @@ const (
 // MiB.
 var zstdWindowBytes = [...]uint64{256 << 10, 1 << 20, 8 << 20}
 
+var errZstdWindow = errors.New("its window is above 8 MiB: compress it without --long and --ultra")
+
 // Readers with large buffers are reused until the garbage collector frees them.
 var (
 	zstdDecoders [len(zstdWindowBytes)]sync.Pool
@@ -212,7 +214,7 @@ func decode(
 	case "zlib", "deflate": // RFC 9110 section 8.4.1.2: deflate is the zlib format
 		reader, err = zlib.NewReader(wire)
 	case "zstd":
-		return decodeZstd(ctx, data, reservation)
+		return decodeZstd(ctx, data, reservation, limit)
 	case "lz4":
 		return decodeLZ4(ctx, wire, reservation)
 	default:
@@ -238,15 +240,27 @@ func decodeLZ4(ctx context.Context, wire io.Reader, reservation *budget.Reservat
 }
 
 // decodeZstd decodes a stream. The reservation holds the window, which the decoder allocates at once.
-func decodeZstd(ctx context.Context, data []byte, reservation *budget.Reservation) (io.Reader, func(), error) {
+func decodeZstd(
+	ctx context.Context, data []byte, reservation *budget.Reservation, limit int64,
+) (io.Reader, func(), error) {
 	var frame zstd.Header
 	if err := frame.Decode(data); err != nil {
 		return nil, nil, err
 	}
-	// Frames after the first may not need more than the class of the first allows.
+	window := frame.WindowSize
+	if frame.SingleSegment { // the sender knew the size: its content is the window
+		window = frame.FrameContentSize
+	}
+	// Frames after the first may not need more than the class of the first allows, unless that has no content.
 	class := 0
-	for class < len(zstdWindowBytes)-1 && frame.WindowSize > zstdWindowBytes[class] {
+	for class < len(zstdWindowBytes)-1 && (window > zstdWindowBytes[class] || frame.Skippable) {
 		class++
+	}
+	switch {
+	case frame.FrameContentSize > uint64(limit):
+		return nil, nil, &budget.TooLargeError{Limit: limit}
+	case window > zstdWindowBytes[class]:
+		return nil, nil, errZstdWindow
 	}
 	if err := reservation.ReserveBody(ctx, int64(zstdWindowBytes[class])); err != nil {
 		return nil, nil, err
