@@ -38,6 +38,11 @@ func TestStandalone(t *testing.T) {
 		}
 	}
 	got := settings("otelcol-profiles-standalone.service")
+	// A collector that reloads what is not valid ends.
+	start := slices.IndexFunc(got, func(line string) bool { return strings.HasPrefix(line, "ExecStart=") })
+	reload := slices.IndexFunc(got, func(line string) bool { return strings.HasPrefix(line, "ExecReload=") })
+	binary, config, _ := strings.Cut(strings.TrimPrefix(got[start], "ExecStart="), " ")
+	require.Equal(t, "ExecReload="+binary+" validate "+config, got[reload])
 	const out = "Environment=PROFILES_OUT=/var/lib/otelcol-profiles"
 	require.Contains(t, got, out)
 	assert.Equal(t, want, slices.DeleteFunc(got, func(line string) bool { return line == out }))
