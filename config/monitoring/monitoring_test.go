@@ -6,6 +6,7 @@ package monitoring
 import (
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,8 +106,8 @@ func declared(t *testing.T) map[string]metric {
 		}
 		all[name] = m
 	}
-	for name := range httpserver.RefusalMetrics {
-		m := metric{labels: map[string][]string{"reason": httpserver.RefusalReasons}}
+	for name, refusal := range httpserver.RefusalMetrics {
+		m := metric{labels: maps.Clone(refusal.Attributes)}
 		for _, label := range coreLabels {
 			m.labels[label] = nil
 		}

@@ -63,6 +63,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 	server, err := g.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry,
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(RawCodec{})),
 		configgrpc.WithGrpcServerOption(grpc.MaxConcurrentStreams(cmp.Or(g.Config.MaxConcurrentStreams, MaxStreams))),
+		configgrpc.WithGrpcServerOption(noteCalls(outcomes{newCounter(env.Telemetry, failedRequests)})),
 		configgrpc.WithGrpcServerOption(limitCalls(newRefusals(env.Telemetry, refusedRequests))),
 		// Most of an idle connection's memory. A larger item, such as a frame of a message, is read past it.
 		configgrpc.WithGrpcServerOption(grpc.ReadBufferSize(cmp.Or(g.Config.ReadBufferSize, readBuffer))),
@@ -108,15 +109,8 @@ func (g *GRPC) serve(server *grpc.Server, listener *limitedListener, onFailure f
 	})
 }
 
-// handle answers one call, and notes what became of it.
+// handle answers one call. Its context ends when the server stops.
 func (g *GRPC) handle(stream grpc.ServerStream, export Export) error {
-	err := g.answer(stream, export)
-	noteCall(stream.Context(), err)
-	return err
-}
-
-// answer answers one call. Its context ends when the server stops.
-func (g *GRPC) answer(stream grpc.ServerStream, export Export) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(g.serveCtx, cancel)()

@@ -11,21 +11,37 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // noted notes the outcome of a request that brings data. It keeps the start of an answer that refuses it, which has the
 // reason.
 type noted struct {
 	http.ResponseWriter
-	status int
-	reason []byte
+	outcomes outcomes
+	status   int
+	reason   []byte
+}
+
+// outcomes notes what becomes of the requests of a server, and counts those that are not accepted, unless failed is
+// nil.
+type outcomes struct{ failed metric.Int64Counter }
+
+func (o outcomes) note(request senders.Request, port, reason string) {
+	senders.Note(request, reason, time.Now())
+	if o.failed != nil && request.Status >= http.StatusBadRequest {
+		o.failed.Add(context.Background(), 1, telemetry.Attributes("port", port, "status", strconv.Itoa(request.Status)))
+	}
 }
 
 const maxReasonBytes = 1 << 10
@@ -54,12 +70,13 @@ func (n *noted) note(r *http.Request) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return
 	}
-	endpoint := r.Method + " " + r.URL.Path
+	endpoint, port := r.Method+" "+r.URL.Path, ""
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		endpoint = r.Method + " :" + portOf(local.String()) + r.URL.Path
+		port = portOf(local.String())
+		endpoint = r.Method + " :" + port + r.URL.Path
 	}
-	senders.Note(senders.Request{Address: addressOf(r.RemoteAddr), Endpoint: endpoint,
-		Status: cmp.Or(n.status, http.StatusOK)}, reasonOf(n.reason), time.Now())
+	n.outcomes.note(senders.Request{Address: addressOf(r.RemoteAddr), Endpoint: endpoint,
+		Status: cmp.Or(n.status, http.StatusOK)}, port, reasonOf(n.reason))
 }
 
 // messageField finds the message of an answer in JSON, which may be cut.
@@ -88,20 +105,26 @@ func portOf(address string) string {
 	return port
 }
 
-// noteCall notes what became of a call of gRPC.
-func noteCall(ctx context.Context, err error) {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return
-	}
-	s, code := status.Convert(err), http.StatusOK
-	if err != nil {
-		code = otlpstatus.ToHTTP(s)
-	}
-	endpoint := "gRPC"
-	if p.LocalAddr != nil {
-		endpoint += " :" + portOf(p.LocalAddr.String())
-	}
-	senders.Note(senders.Request{Address: addressOf(p.Addr.String()), Endpoint: endpoint, Status: code}, s.Message(),
-		time.Now())
+// noteCalls notes what becomes of the calls of gRPC, those of senders that may not send included.
+func noteCalls(outcomes outcomes) grpc.ServerOption {
+	return grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+		next grpc.StreamHandler) error {
+		err := next(service, stream)
+		p, ok := peer.FromContext(stream.Context())
+		if !ok {
+			return err
+		}
+		s, code, port := status.Convert(err), http.StatusOK, ""
+		if err != nil {
+			code = otlpstatus.ToHTTP(s)
+		}
+		endpoint := "gRPC"
+		if p.LocalAddr != nil {
+			port = portOf(p.LocalAddr.String())
+			endpoint += " :" + port
+		}
+		outcomes.note(senders.Request{Address: addressOf(p.Addr.String()), Endpoint: endpoint, Status: code}, port,
+			s.Message())
+		return err
+	})
 }

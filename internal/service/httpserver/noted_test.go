@@ -5,16 +5,29 @@ package httpserver
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configauth"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 func TestReasonOf(t *testing.T) {
@@ -29,6 +42,8 @@ func TestReasonOf(t *testing.T) {
 // Who sends is noted with the answer, and who reads is not.
 func TestSendersAreNoted(t *testing.T) {
 	listener := listen(t)
+	tel := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, tel.Shutdown(context.Background())) })
 	server := Start(&http.Server{ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/noted-refused" {
@@ -36,7 +51,7 @@ func TestSendersAreNoted(t *testing.T) {
 				return
 			}
 			_, _ = w.Write([]byte("welcome"))
-		})}, listener, Options{})
+		})}, listener, Options{Telemetry: tel.NewTelemetrySettings()})
 	t.Cleanup(func() { assert.NoError(t, server.Shutdown(context.Background())) })
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
@@ -68,4 +83,49 @@ func TestSendersAreNoted(t *testing.T) {
 	assert.Equal(t, "not a profile", own[0].Reason)
 	assert.Equal(t, 200, own[1].Status)
 	assert.Empty(t, own[1].Reason)
+	assert.EqualValues(t, 1, collectortest.Sum(t, tel, failedRequests))
+	assert.EqualValues(t, 1, collectortest.Sum(t, tel, failedRequests, "port", port, "status", "400"))
+}
+
+// denying is an authenticator that knows nobody.
+type denying struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (denying) Authenticate(ctx context.Context, _ map[string][]string) (context.Context, error) {
+	return ctx, errors.New("not the token")
+}
+
+type extensions map[component.ID]component.Component
+
+func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
+
+// Who may not send over gRPC is noted and counted, as over HTTP.
+func TestDeniedCallsAreNoted(t *testing.T) {
+	config := configgrpc.NewDefaultServerConfig()
+	config.NetAddr.Endpoint, config.NetAddr.Transport = "127.0.0.1:0", "tcp"
+	auth := component.MustNewID("denying")
+	config.Auth = configoptional.Some(configauth.Config{AuthenticatorID: auth})
+	tel := componenttest.NewTelemetry()
+	defer func() { assert.NoError(t, tel.Shutdown(context.Background())) }()
+	g := &GRPC{Config: &config, Services: map[string]Export{"test": nil}}
+	require.NoError(t, g.Start(t.Context(),
+		Env{Host: extensions{auth: denying{}}, Telemetry: tel.NewTelemetrySettings()}))
+	defer func() { assert.NoError(t, g.Shutdown(context.Background())) }()
+	client, err := grpc.NewClient(g.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(RawCodec{})))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	message, answer := []byte("x"), []byte(nil)
+	err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), "authorization", "x"), "/test/Export", &message,
+		&answer)
+	require.Equal(t, codes.Unauthenticated, status.Code(err), err)
+	require.Eventually(t, func() bool { return collectortest.Sum(t, tel, failedRequests, "status", "401") == 1 },
+		10*time.Second, time.Millisecond)
+	_, port, err := net.SplitHostPort(g.Addr().String())
+	require.NoError(t, err)
+	assert.True(t, slices.ContainsFunc(senders.Recent(time.Now()), func(o senders.Outcome) bool {
+		return o.Endpoint == "gRPC :"+port && o.Status == http.StatusUnauthorized
+	}))
 }

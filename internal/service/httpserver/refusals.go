@@ -15,26 +15,33 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
-// The counters of what servers refuse because they have too much open.
+// The counters of what servers refuse: because they have too much open, and for any reason.
 const (
 	refusedConnections = "otelcol_process_refused_connections"
 	refusedRequests    = "otelcol_process_refused_requests"
+	failedRequests     = "otelcol_process_failed_requests"
 )
 
-// RefusalMetrics has the names of these counters, and what each is. Both have the attribute `reason`, with the values
-// RefusalReasons.
-var RefusalMetrics = map[string]struct{ description, unit string }{
-	refusedConnections: {"Connections that a server closed at once, because too many were open.", "{connection}"},
-	refusedRequests: {"Requests that a server refused for the moment, because too many were being handled.",
-		"{request}"},
+// RefusalMetric is one of these counters. Attributes has the values of each attribute, or nil if they are not fixed.
+type RefusalMetric struct {
+	Attributes        map[string][]string
+	description, unit string
 }
 
-// The values of their attribute `reason`: the client's address has its share, or all clients together have what there
-// is.
+// RefusalMetrics has these counters by their names.
+var RefusalMetrics = map[string]RefusalMetric{
+	refusedConnections: {tooMuchOpen, "Connections that a server closed at once, because too many were open.",
+		"{connection}"},
+	refusedRequests: {tooMuchOpen, "Requests that a server refused for the moment, because too many were being handled.",
+		"{request}"},
+	failedRequests: {map[string][]string{"port": nil, "status": nil}, "Requests with data that were not accepted, by " +
+		"the status of the answer: that of HTTP, or the one that corresponds to gRPC's.", "{request}"},
+}
+
+// The values of the attribute `reason`: the client's address has its share, or all clients together have what there is.
 const refusedForAddress, refusedForAll = "address", "all"
 
-// RefusalReasons are the values of the attribute `reason`.
-var RefusalReasons = []string{refusedForAddress, refusedForAll}
+var tooMuchOpen = map[string][]string{"reason": {refusedForAddress, refusedForAll}}
 
 // refusalInterval is the least time between two log lines about refusals.
 const refusalInterval = time.Minute
@@ -47,15 +54,24 @@ type refusals struct {
 }
 
 func newRefusals(set component.TelemetrySettings, name string) *refusals {
-	if set.MeterProvider == nil || set.Logger == nil {
+	counter := newCounter(set, name)
+	if counter == nil || set.Logger == nil {
+		return nil
+	}
+	limits := telemetry.Limits{Lines: 1, Period: refusalInterval, Level: zap.WarnLevel}
+	return &refusals{name: name, logger: limits.Apply(set.Logger), counter: counter}
+}
+
+// newCounter returns one of RefusalMetrics, or nil without a MeterProvider.
+func newCounter(set component.TelemetrySettings, name string) metric.Int64Counter {
+	if set.MeterProvider == nil {
 		return nil
 	}
 	// An error is one of the name, which is a constant; the counter works regardless.
 	counter, _ := set.MeterProvider.Meter("github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver").
 		Int64Counter(name,
 			metric.WithDescription(RefusalMetrics[name].description), metric.WithUnit(RefusalMetrics[name].unit))
-	limits := telemetry.Limits{Lines: 1, Period: refusalInterval, Level: zap.WarnLevel}
-	return &refusals{name: name, logger: limits.Apply(set.Logger), counter: counter}
+	return counter
 }
 
 func (r *refusals) note(from netip.Addr, reason string) {

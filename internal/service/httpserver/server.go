@@ -62,11 +62,11 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return s.serveCtx }
 	newConnections(newRefusals(options.Telemetry, refusedConnections)).limitHTTP(server)
-	next := server.Handler
+	next, noting := server.Handler, outcomes{newCounter(options.Telemetry, failedRequests)}
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		own := w
 		if !options.Browsers.IsPage {
-			n := &noted{ResponseWriter: w}
+			n := &noted{ResponseWriter: w, outcomes: noting}
 			defer n.note(r)
 			w = n
 		}
