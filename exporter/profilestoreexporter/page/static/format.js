@@ -48,7 +48,7 @@ export function formatRate(perSecond, unit, isCPU, like = perSecond) {
   if (!isTime(unit)) return `${formatValue(perSecond, unit, like)}/s`;
   const ratio = perSecond * scales[unit.toLowerCase()][1] / 1e9;
   const size = Math.abs(ratio);
-  const isSmall = Math.abs(like / (perSecond || 1) * ratio) < 0.01;
+  const isSmall = Math.abs(like / (perSecond || 1) * ratio) < 0.1;
   const text = size === 0 || !isSmall ? digits(ratio) : size < 1e-4 ? '<0.0001' : String(Number(ratio.toPrecision(2)));
   return `${minus(text)} ${isCPU ? (text === '1' ? 'core' : 'cores') : 's/s'}`;
 }
@@ -99,18 +99,21 @@ export function formatTime(ms, now = Date.now()) {
   return date.toDateString() === new Date(now).toDateString() ? clock : `${formatDate(date)} ${clock}`;
 }
 
-// tickLabels returns a function that labels the ticks of an axis from left to right: the time of day without seconds that are 0, and the
-// date only where it changes, or where the first tick is not today's.
-export function tickLabels(now = Date.now()) {
+// tickLabels returns a function that labels the ticks of an axis from left to right: the time of day without seconds that are 0, or with
+// milliseconds or microseconds if the step needs them, and the date only where it changes, or where the first tick is not today's.
+export function tickLabels(now = Date.now(), step = 1000) {
   let before = new Date(now).toDateString();
-  return (ms) => {
+  const digits = step < 1 ? 3 : 0; // of a millisecond
+  return (time) => {
+    const ms = Number(time.toFixed(digits));
     const date = new Date(ms);
-    const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}${date.getSeconds() ? `:${pad(date.getSeconds())}` : ''}`;
+    const fraction = step < 1000 ? `.${(ms % 1000).toFixed(digits).padStart(digits ? 7 : 3, '0').replace('.', '')}` : '';
+    const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}${fraction || date.getSeconds() ? `:${pad(date.getSeconds())}${fraction}` : ''}`;
     const isNewDay = date.toDateString() !== before;
     before = date.toDateString();
     if (!isNewDay) return clock;
     const day = `${date.toLocaleString('en-US', {month: 'short'})} ${date.getDate()}`;
-    return date.getHours() || date.getMinutes() || date.getSeconds() ? `${day}, ${clock}` : day;
+    return fraction || date.getHours() || date.getMinutes() || date.getSeconds() ? `${day}, ${clock}` : day;
   };
 }
 

@@ -104,13 +104,7 @@ export class Threads {
     pen.textBaseline = 'middle';
     const {label, scale} = this;
     const x = (ms) => label + (ms - from) * scale;
-    const {times, step} = fineTicks(from, until, Math.max(2, (width - label) / 110));
-    for (const t of times) {
-      pen.fillStyle = theme.line;
-      pen.fillRect(Math.round(x(t)), 0, 1, height);
-      pen.fillStyle = theme.faint;
-      pen.fillText(tickText(t, step), x(t) + 3, axis / 2);
-    }
+    drawTicks(pen, fineTicks(from, until, Math.max(2, (width - label) / 110)), x, height, theme);
     for (let i = 0; i < answer.start.length; i++) {
       const start = Math.max(label, x(answer.base + answer.start[i] / 1e6));
       const end = x(answer.base + (answer.start[i] + answer.length[i]) / 1e6);
@@ -262,10 +256,20 @@ export class Threads {
   }
 }
 
-function tickText(t, step) {
-  if (step >= 1000) return tickLabels()(t);
-  const digits = step >= 1 ? 0 : Math.min(3, Math.ceil(-Math.log10(step)));
-  return `${formatTime(t)} + ${(t % 1000).toFixed(digits)} ms`;
+// drawTicks draws a line for each tick, and its time where that does not cover the one before.
+export function drawTicks(pen, {times, step}, x, height, theme) {
+  const label = tickLabels(Date.now(), step);
+  let end = -Infinity;
+  for (const t of times) {
+    const left = x(t) + 3;
+    pen.fillStyle = theme.line;
+    pen.fillRect(Math.round(x(t)), 0, 1, height);
+    if (left < end) continue;
+    pen.fillStyle = theme.faint;
+    const text = label(t);
+    pen.fillText(text, left, axis / 2);
+    end = left + pen.measureText(text).width + 6;
+  }
 }
 
 function fitted(pen, text, width) {

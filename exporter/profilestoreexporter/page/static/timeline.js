@@ -160,7 +160,7 @@ export class Timeline {
     pen.textAlign = 'right';
     for (const part of [1, 0.5]) {
       const y = plot - part * (plot - 6);
-      pen.fillText(this.valueText(top * part, top), gutter - 6, y + (part === 1 ? 6 : 4));
+      pen.fillText(this.valueText(top * part, top), gutter - 6, y + (part === 1 ? 6 : 4), gutter - 8); // a long one is condensed
       pen.globalAlpha = 0.6;
       pen.fillRect(gutter - 4, y, 4, 1);
       pen.globalAlpha = 1;

@@ -24,7 +24,7 @@ test('values that are compared have one unit', () => {
 
 test('rates: cores, seconds in a second, bytes and counts in a second', () => {
   for (const [value, unit, isCPU, want] of [
-    [1e9, 'nanoseconds', true, '1 core'], [420e6, 'nanoseconds', true, '0.42 cores'], [1234567, 'nanoseconds', true, '0.0012 cores'],
+    [1e9, 'nanoseconds', true, '1 core'], [420e6, 'nanoseconds', true, '0.42 cores'], [1234567, 'nanoseconds', true, '0.0012 cores'], [15e6, 'nanoseconds', true, '0.015 cores'],
     [10, 'nanoseconds', true, '<0.0001 cores'], [0, 'nanoseconds', true, '0 cores'], [0.5, 'seconds', false, '0.50 s/s'],
     [2048, 'bytes', false, '2 KiB/s'], [12.34, 'count', false, '12.3/s'], [NaN, 'bytes', false, '–'], [null, 'bytes', true, '–'],
   ]) assert.equal(format.formatRate(value, unit, isCPU), want, `${value} ${unit}`);
@@ -59,6 +59,9 @@ test('times and durations', () => {
   const label = format.tickLabels(noon + 86400e3);
   assert.deepEqual([noon, noon + 5000, noon + 12 * 3600e3 - 5000, noon + 12 * 3600e3 + 55e3].map(label), ['Nov 21, 12:00:05', '12:00:10', 'Nov 22', '00:01']);
   assert.equal(format.tickLabels(noon)(noon - 5000), '12:00');
+  const fine = format.tickLabels(noon + 86400e3, 0.5);
+  assert.deepEqual([noon + 7, noon + 7.4999999, noon + 999.9999].map(fine), ['Nov 21, 12:00:05.007000', '12:00:05.007500', '12:00:06.000000']);
+  assert.deepEqual([noon - 5000, noon + 10].map(format.tickLabels(noon, 10)), ['12:00:00.000', '12:00:05.010']);
   assert.equal(format.formatRange(noon, noon + 1000, noon), '12:00:05 – 12:00:06');
   assert.equal(format.formatRange(noon, noon + 1000, noon + 86400e3), '2026-11-21 12:00:05 – 12:00:06');
   assert.equal(format.formatRange(noon - 86400e3, noon, noon), '2026-11-20 12:00:05 – 2026-11-21 12:00:05');

@@ -9,7 +9,7 @@ globalThis.document ??= {};
 const {kindOf} = await import('../static/colors.js');
 const {cellTime, rangeOf} = await import('../static/heatmap.js');
 const {leftOut, refusedLine, troubleNotices} = await import('../static/messages.js');
-const {extentOf, fineTicks, stateColor} = await import('../static/threads.js');
+const {drawTicks, extentOf, fineTicks, stateColor} = await import('../static/threads.js');
 const {formatState, parseState, queryOf} = await import('../static/state.js');
 
 test('a cell of the heat map is a part of its second', () => {
@@ -35,6 +35,18 @@ test('ticks are round, down to microseconds', () => {
   const {times, step} = fineTicks(1_700_000_000_000.2, 1_700_000_000_001.2, 5);
   assert.equal(step, 0.2);
   assert.ok(times.length >= 5 && times.every((t) => t >= 1_700_000_000_000.19 && t <= 1_700_000_000_001.21), String(times));
+});
+
+test('times of the threads do not cover each other, on whichever day and however far one zooms in', () => {
+  for (const from of [1_700_000_000_000.2, Date.now()]) {
+    for (const span of [0.01, 0.9, 40, 900, 9e3, 3600e3]) {
+      const drawn = [];
+      const pen = {fillRect() {}, measureText: (text) => ({width: 6 * text.length}), fillText: (text, left) => drawn.push({text, left})};
+      drawTicks(pen, fineTicks(from, from + span, 1000 / 110), (t) => (t - from) / span * 1000, 100, {});
+      assert.ok(drawn.length > 3, `${drawn.length} times in ${span} ms`);
+      drawn.slice(1).forEach(({text, left}, i) => assert.ok(left >= drawn[i].left + 6 * drawn[i].text.length, `${drawn[i].text} covers ${text}`));
+    }
+  }
 });
 
 test('the threads show where there are events', () => {
