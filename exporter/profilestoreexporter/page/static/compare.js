@@ -9,10 +9,10 @@ import {withAttribute} from './state.js';
 export const versionKey = 'service.version';
 
 // choices returns the attributes of which a selection has several values, versions first: [{key, values}]. Versions are in the order in
-// which they appeared, other values in that of their samples.
+// which they appeared, other values in that of their samples. Numbers of samples, such as the sizes of Go's allocations, are no alternatives.
 export function choices(attributes, versions) {
   const order = new Map(versions.map(({value}, i) => [value, i]));
-  const found = attributes.filter(({values}) => values.length > 1).map(({key, values}) => {
+  const found = attributes.filter(({scope, values}) => values.length > 1 && !(scope === 'sample' && values.every(({value}) => /^-?[\d.]+$/.test(value)))).map(({key, values}) => {
     const names = values.map(({value}) => value);
     return {key, values: key === versionKey ? names.sort((a, b) => (order.get(a) ?? -1) - (order.get(b) ?? -1)) : names};
   });

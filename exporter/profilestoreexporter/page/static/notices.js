@@ -27,7 +27,7 @@ export function renderNotices(app) {
   notices.push(...leftOut(moments, maxEvents).map((text) => [text]));
   if (moments.cut) notices.push(['The heat map shows the last hour of the selected time.']);
   // The heat map spreads a duration; a sample of the graph belongs to the moment at which it ended.
-  if (model && state.view === 'heat' && hasPart(state) && isTime(model.unit)) notices.push(['The graph has what ended in app part, with its whole duration.']);
+  if (model && state.view === 'heat' && hasPart(state) && isTime(model.unit)) notices.push(['The graph has what ended in this part, with its whole duration.']);
   if (model?.answer.pruned) notices.push(['The graph has fewer nodes than there are, since all of them need more memory than a query may take: the smallest are not drawn; their values are in those above them.']);
   else if (cut) notices.push([`The graph has room for 100,000 nodes: the ${cut.toLocaleString('en-US')} smallest are not drawn; their values are in those above them.`]);
   if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
@@ -39,6 +39,7 @@ export function renderNotices(app) {
     notices.push([`The stacks are up to ${model.depth.toLocaleString('en-US')} frames deep, with recursion.`, null, ['collapse recursion', () => app.update({fold: 'recursion', zoom: '', node: ''})]]);
   }
   if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
+  if (state.view === 'diff' && model && !isCompared(state)) notices.push(['Nothing is compared yet: choose a base below.', null, ['compare', () => app.setView('diff')]]);
   if (state.view === 'diff' && state.time.from && state.base.time) notices.push(paused(app));
   if (model?.compared && state.base.attrs.length && !state.base.time && app.groupKey === versionKey) {
     notices.push(['Two versions are compared, each by its share of the total.', null, ['compare two times', () => app.compareHalves()]]);
@@ -83,7 +84,7 @@ export function problemOf(app) {
     const {senders} = app;
     const {now} = status;
     const served = profiles.length > 0;
-    return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, senders, now, actions: [['choose a profile', () => app.selection.type.open()]]}
+    return ui.unknown(served ? {what: 'The profile', name: [state.profile, state.type].filter(Boolean).join(' '), senders, now, actions: [['choose a profile', () => app.selection.type.open()]]}
       : {what: 'The service', name: state.service, senders, now, actions: [other]});
   }
   if (!app.offers(state.view)) return ui.noTimes({actions: [['show the flame graph', () => app.setView('flame')]]});

@@ -180,6 +180,7 @@ export class BaseBar {
     if (base.time) options.push({value: base.time, label: formatRange(base.time.from, base.time.until, shown.now), detail: 'Shift and drag in the time line chooses another'});
     this.time.set(options, base.time);
     refill(this.chips, base.attrs, () => chips(base.attrs, (key) => this.set({attrs: withAttribute(this.app.state.base.attrs, key, null)})));
+    this.norm.options[1].text = this.app.model?.answer.kind === 'gauge' ? 'by value' : 'by rate';
     this.norm.value = this.app.model?.scale?.byShare ?? !base.time ? 'share' : 'rate';
     this.renderValues();
     this.palette.value = state.palette;

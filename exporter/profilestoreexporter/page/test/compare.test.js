@@ -15,6 +15,7 @@ const applied = (patch, before = state()) => ({...before, ...patch});
 test('attributes with several values are offered, versions first and in the order of their appearance', () => {
   assert.deepEqual(choices(attributes, versions), [{key: 'service.version', values: ['1.9', '1.10', '1.11']}, {key: 'region', values: ['eu', 'us']}]);
   assert.deepEqual(choices([], []), []);
+  assert.deepEqual(choices([{...attribute('bytes', '64', '1024'), scope: 'sample'}, {...attribute('shard', '1', '2'), scope: 'resource'}], []), [{key: 'shard', values: ['1', '2']}]);
 });
 
 test('a comparison starts with the last two versions, the filter and another, or the two largest groups', () => {
