@@ -21,7 +21,7 @@ const (
 	Kept = 10 * time.Minute
 	// maxOutcomes bounds the list; the oldest make room. maxText bounds each of its strings.
 	maxOutcomes = 64
-	maxText     = 256
+	maxText     = 512
 )
 
 // Request is what outcomes are distinguished by.
@@ -109,7 +109,8 @@ func (l *Log) Recent(now time.Time) []Outcome {
 	return list
 }
 
-// text returns the printable characters of a string, at most maxText bytes: an answer can be protobuf.
+// text returns the printable characters of a string, at most maxText bytes with a mark where it is cut: an answer can be
+// protobuf.
 func text(s string) string {
 	s = s[:min(len(s), 4*maxText)]
 	s = strings.Map(func(r rune) rune {
@@ -119,5 +120,8 @@ func text(s string) string {
 		return r
 	}, s)
 	s = strings.Join(strings.Fields(s), " ")
-	return strings.ToValidUTF8(s[:min(len(s), maxText)], "")
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText-len("…")], "") + "…"
 }

@@ -44,4 +44,5 @@ func TestBounds(t *testing.T) {
 	assert.Len(t, list, maxOutcomes)
 	assert.Equal(t, "9999", list[0].Address)
 	assert.LessOrEqual(t, len(list[0].Endpoint)+len(list[0].Reason), 2*maxText)
+	assert.True(t, strings.HasSuffix(list[0].Reason, "…"), "a reader sees that it is cut")
 }

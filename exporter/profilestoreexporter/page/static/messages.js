@@ -64,7 +64,7 @@ export function senderList(senders, now) {
     el('caption', {}, 'Who has sent to this collector in the last ten minutes'),
     el('thead', {}, el('tr', {}, ['from', 'to', 'answer', 'requests', 'last'].map((label) => el('th', {scope: 'col'}, label)))),
     el('tbody', {}, senders.map(({address, endpoint, status, count, last, reason}) => el('tr', {class: status >= 400 ? 'refused' : null},
-      el('td', {}, clean(address, 60)), el('td', {}, clean(endpoint, 80)), el('td', {}, `${status}${reason ? `: ${clean(reason, 256)}` : ''}`),
+      el('td', {}, clean(address, 60)), el('td', {}, clean(endpoint, 80)), el('td', {}, `${status}${reason ? `: ${clean(reason, 512)}` : ''}`),
       el('td', {class: 'number'}, count.toLocaleString('en-US')), el('td', {class: 'number'}, `${formatDuration(Math.max(0, now - Date.parse(last)))} ago`))))));
 }
 
