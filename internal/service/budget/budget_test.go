@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -379,6 +380,25 @@ func TestLimiterBytes(t *testing.T) {
 	share := map[string]any{"memory_limiter": map[string]any{"limit_percentage": 10}}
 	conf := confmap.NewFromStringMap(map[string]any{"processors": share})
 	assert.EqualValues(t, math.MaxInt64, limiterBytes(conf, math.MaxInt64), "the machine's memory is unknown")
+}
+
+// A configuration that is loaded again can have another limit, or none.
+func TestLimitOfAReload(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "")
+	before := debug.SetMemoryLimit(-1)
+	defer func() {
+		debug.SetMemoryLimit(before)
+		SetMemoryLimit(math.MaxInt64)
+	}()
+	for _, limiter := range []map[string]any{{"limit_mib": 600}, {"limit_mib": 900}, {}} {
+		conf := confmap.NewFromStringMap(map[string]any{"processors": map[string]any{"memory_limiter": limiter}})
+		require.NoError(t, converter{}.Convert(t.Context(), conf))
+		want := int64(math.MaxInt64)
+		if mib, ok := limiter["limit_mib"].(int); ok {
+			want = int64(mib) << 20
+		}
+		assert.Equal(t, want, debug.SetMemoryLimit(-1))
+	}
 }
 
 func TestMachineMemory(t *testing.T) {

@@ -139,8 +139,8 @@ type converter struct{}
 // Convert is called with the whole configuration, before any component is made.
 func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	limit := limiterBytes(conf, min(processGroupLimit(), machineMemory("/proc/meminfo")))
-	if limit < math.MaxInt64 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit) // also none: the configuration before may have had one
 	}
 	SetMemoryLimit(limit)
 	return nil
