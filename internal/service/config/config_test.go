@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
@@ -100,6 +101,33 @@ func TestValues(t *testing.T) {
 		}
 		assert.ElementsMatch(t, lines, v.Explain(err.Error()), err.Error())
 	}
+}
+
+// The unit of a key counts, and a list is shown as one.
+func TestExplainKeys(t *testing.T) {
+	v := &Values{}
+	require.NoError(t, v.Convert(t.Context(), confmap.NewFromStringMap(map[string]any{
+		"processors": map[string]any{"memory_limiter": map[string]any{"limit_mib": "1Gi", "spike_limit_mib": "200MB"}},
+		"service":    map[string]any{"pipelines": map[string]any{"profiles/a": map[string]any{"exporters": "a, b"}}},
+	})))
+	var into struct {
+		Processors map[string]struct {
+			Limit uint32 `mapstructure:"limit_mib"`
+			Spike uint32 `mapstructure:"spike_limit_mib"`
+		} `mapstructure:"processors"`
+		Service struct {
+			Pipelines map[string]struct {
+				Exporters []component.ID `mapstructure:"exporters"`
+			} `mapstructure:"pipelines"`
+		} `mapstructure:"service"`
+	}
+	err := v.last.Unmarshal(&into)
+	require.Error(t, err)
+	assert.ElementsMatch(t, []string{
+		"`processors.memory_limiter.limit_mib`: \"1Gi\" is not a number without a unit: write 1024",
+		"`processors.memory_limiter.spike_limit_mib`: \"200MB\" is not a number without a unit: write 191",
+		"`service.pipelines.profiles/a.exporters`: \"a, b\" is not a list: write [a, b]",
+	}, v.Explain(err.Error()), err.Error())
 }
 
 // The Collector takes a number for nanoseconds, and one that is too large for a negative one.

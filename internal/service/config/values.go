@@ -65,11 +65,15 @@ func misread(conf *confmap.Conf) error {
 	return errors.Join(errs...)
 }
 
-// valueFault matches the part of an error about a duration or a whole number, with the end of its key.
+// valueFault matches the part of an error about a duration, a whole number or a list, with the end of its key.
 var valueFault = regexp.MustCompile(
-	`'([^']+)' (?:time: (?:invalid duration|unknown unit|missing unit)|expected type '(u?int)\d*', got unconvertible type 'string')`)
+	`'([^']+)' (?:time: (?:invalid duration|unknown unit|missing unit)|` +
+		`expected type '(u?int)\d*', got unconvertible type 'string'|source data must be an (array) or slice, got string)`)
 
-// Explain returns a line for each duration and number that an error is about: key, value, and how it is written.
+// keyIn turns a key of an error, such as pipelines[profiles].exporters, into that of a configuration.
+var keyIn = strings.NewReplacer(".", confmap.KeyDelimiter, "[", confmap.KeyDelimiter, "]", "")
+
+// Explain returns a line for each duration, number and list that an error is about: key, value, and how it is written.
 func (v *Values) Explain(message string) (lines []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -80,10 +84,13 @@ func (v *Values) Explain(message string) (lines []string) {
 	slices.Sort(keys)
 	for _, fault := range valueFault.FindAllStringSubmatch(message, -1) {
 		explain := explainDuration
-		if fault[2] != "" {
-			explain = explainNumber
+		switch {
+		case fault[2] != "":
+			explain = func(value string) string { return explainNumber(value, unitOf(fault[1])) }
+		case fault[3] != "":
+			explain = func(value string) string { return fmt.Sprintf("not a list: write [%s]", value) }
 		}
-		suffix := confmap.KeyDelimiter + strings.ReplaceAll(fault[1], ".", confmap.KeyDelimiter)
+		suffix := confmap.KeyDelimiter + keyIn.Replace(fault[1])
 		for _, key := range keys {
 			value, ok := v.last.Get(key).(string)
 			if !ok || !strings.HasSuffix(confmap.KeyDelimiter+key, suffix) {
@@ -139,7 +146,15 @@ func explainDuration(value string) string {
 	return "not a duration: the units are h, m, s and ms, as in " + example
 }
 
-func explainNumber(value string) string {
+// unitOf returns how many bytes the unit in a key is. A megabyte of the exporter file is 2^20, too.
+func unitOf(key string) float64 {
+	if strings.HasSuffix(key, "_mib") || strings.HasSuffix(key, "_megabytes") {
+		return 1 << 20
+	}
+	return 1
+}
+
+func explainNumber(value string, unit float64) string {
 	match := inUnits.FindStringSubmatch(strings.ToLower(value))
 	if match == nil {
 		return "not a number without quotes"
@@ -154,7 +169,7 @@ func explainNumber(value string) string {
 	if bytes >= math.MaxInt64 {
 		return fmt.Sprintf("too large: at most %d", math.MaxInt64)
 	}
-	return fmt.Sprintf("not a number without a unit: write %.0f", bytes)
+	return fmt.Sprintf("not a number without a unit: write %.0f", math.Ceil(bytes/unit))
 }
 
 // number returns the number that digits are, or infinity.
