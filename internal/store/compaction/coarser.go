@@ -114,10 +114,12 @@ func (c *coarser) delta(p *Profile) error {
 	g := c.sums[fieldsOf(&p.Profile)]
 	if g == nil {
 		g = newGroup[int64](p)
+		g.Time = p.KeptAt()
 		c.sums[fieldsOf(&p.Profile)] = g
 	}
-	end := max(g.Time+g.Duration, p.Time+p.Duration)
-	g.Time = min(g.Time, p.Time)
+	// Times that profiles state can be years apart, or missing.
+	end := max(g.Time+g.Duration, p.KeptAt()+p.Duration)
+	g.Time = min(g.Time, p.KeptAt())
 	g.Duration, g.End = end-g.Time, max(g.End, p.End)
 	return g.add(p, 1)
 }
