@@ -183,3 +183,20 @@ func TestOtherGroup(t *testing.T) {
 	}
 	assert.EqualValues(t, 40, sum(t, s, sel))
 }
+
+// What a time line has of a profile that is cut is what its observations in the selected time add up to.
+func TestTimeLineOfAPart(t *testing.T) {
+	s := New(Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20})
+	b := profiletest.New().Resource("service.name", "shop").Profile("off_cpu", "nanoseconds").Time(uint64(at(0)), 60e9)
+	for second := range uint64(60) {
+		observed := profiletest.Value(10, "wait")
+		observed.Timestamps = []uint64{uint64(at(0)) + second*1e9}
+		b.Sample(observed)
+	}
+	s.Add(b.Build(), noon.Add(time.Minute))
+	sel := model.Selection{Service: "shop", Profile: "off_cpu", From: at(20), Until: at(50)}
+	require.EqualValues(t, 300, sum(t, s, sel))
+	tl, err := s.Timeline(t.Context(), sel, 3, noon.Add(time.Minute))
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{100, 100, 100}, tl.Groups[0].Values, 1e-6)
+}

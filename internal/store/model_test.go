@@ -118,6 +118,11 @@ func (m *naiveStore) add(of *message) {
 		if c.isMoved = c.end < now-int64(of.window) || c.end > now+int64(time.Minute); c.isMoved {
 			c.start, c.end = now-min(p.duration, int64(of.window)), now
 		}
+		for i := range p.rows {
+			if !c.isMoved {
+				c.end = max(c.end, p.rows[i].at+1)
+			}
+		}
 		before := m.known[p.series()]
 		switch p.values {
 		case kind.Gauge:
@@ -365,16 +370,20 @@ func (m *naiveStore) line(sel model.Selection, from, step int64, n int) map[stri
 		lines[group][i] += value
 	}
 	m.selected(&s, func(c *counted, end, _ int64) {
-		byGroup := map[string]float64{}
+		byGroup, start, cuts := map[string]float64{}, c.start, c.isTimed() && !c.isMoved
+		if cuts { // only a part of it is selected
+			start, end = max(start, s.From), min(end, s.until)
+		}
 		for i := range c.rows {
-			if s.matches(c.modelProfile, &c.rows[i]) {
+			isIn := !cuts || s.From <= c.rows[i].at && c.rows[i].at < s.until
+			if isIn && s.matches(c.modelProfile, &c.rows[i]) {
 				byGroup[s.group(c.modelProfile, &c.rows[i])] += float64(c.rows[i].value)
 			}
 		}
 		for group, value := range byGroup {
 			for i := range n {
 				of := modelSelection{Selection: model.Selection{From: from + int64(i)*step}, until: from + int64(i+1)*step}
-				part, ok := of.overlap(c.start, end)
+				part, ok := of.overlap(start, end)
 				switch {
 				case !ok:
 				case c.values == kind.Gauge:
@@ -384,10 +393,10 @@ func (m *naiveStore) line(sel model.Selection, from, step int64, n int) map[stri
 					}
 					sums[at] += value * float64(part)
 					times[at][c.start] = float64(part)
-				case c.start == end:
+				case start == end:
 					add(group, i, value)
 				default:
-					add(group, i, value*float64(part)/float64(end-c.start))
+					add(group, i, value*float64(part)/float64(end-start))
 				}
 			}
 		}

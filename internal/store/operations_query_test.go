@@ -231,7 +231,7 @@ func (h *history) pprof(sel model.Selection) error {
 // timeLine compares a time line whose steps begin and end with the selection.
 func (h *history) timeLine(sel model.Selection) error {
 	const steps = 20
-	width := int64(h.cfg.Resolution) * (1 + h.rnd.Int64N(100))
+	width := int64(h.cfg.Resolution) * pick(h.rnd, 1, 1+h.rnd.Int64N(100))
 	sel.From = (max(sel.From, h.oldest)/width + 1) * width
 	sel.Until = sel.From + steps*width
 	sel.LastState = false
@@ -241,7 +241,7 @@ func (h *history) timeLine(sel model.Selection) error {
 	}
 	require.Equal(h.t, sel.From, tl.From)
 	require.Equal(h.t, width, tl.Step)
-	if _, ok := h.exactness(sel); !ok || sel.Type == "off_cpu" || h.isOpen(sel) {
+	if _, ok := h.exactness(sel); !ok || h.isOpen(sel) {
 		return nil
 	}
 	want := h.model.line(sel, tl.From, tl.Step, steps)

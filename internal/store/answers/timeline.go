@@ -235,9 +235,13 @@ func (p *plotter) plot(list []weightedProfile) error {
 func (p *plotter) add(w *weightedProfile, group int, value float64) {
 	if w.Values == kind.Gauge {
 		p.state(group, w, value)
-	} else {
-		p.spread(group, w.Start, w.end, value)
+		return
 	}
+	start, end := w.Start, w.end
+	if p.sel.Cuts(&w.Profile) { // the value is that of this part alone
+		start, end, _ = p.sel.Overlap(start, end)
+	}
+	p.spread(group, start, end, value)
 }
 
 // sums returns the values of profiles that depend on their samples, by group.
