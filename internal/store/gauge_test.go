@@ -4,6 +4,8 @@
 package store
 
 import (
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -51,4 +53,47 @@ func TestALateStateInALaterBlock(t *testing.T) {
 	assert.Equal(t, want, sum(t, disk, sel), "after the quarter became one block")
 	assert.Equal(t, want, got)
 	require.NoError(t, disk.Close())
+}
+
+// A time line of 20 seconds a step does not depend on the blocks: which have the parts of a state that was divided, or
+// the states and the deltas of one series, as an unknown type has that sometimes has a duration.
+func TestTimeLinesDoNotDependOnBlocks(t *testing.T) {
+	type profile struct {
+		second, seconds int
+		value           int64
+	}
+	nan := math.NaN()
+	for _, c := range []struct {
+		typ  string
+		list []profile
+		want []float64
+	}{
+		{"inuse_space", []profile{{0, 0, 100}, {60, 0, 50}, {120, 0, 100}, {60, 0, 7}, {120, 0, 3}, {180, 0, 0}},
+			[]float64{100, 100, 100, 57, 57, 57, 103, 103, 103}},
+		{"widgets", []profile{{0, 0, 100}, {20, 10, 5}, {60, 0, 100}, {70, 10, 5}}, []float64{100, 5, nan, 105, nan}},
+	} {
+		for split := range c.list {
+			s := open(t, diskConfig(t, t.TempDir()))
+			hour := noon.Add(time.Hour)
+			for i, p := range c.list {
+				now := hour.Add(-time.Second) // the next block begins on the hour
+				if i >= split {
+					now = hour
+				}
+				s.Add(profiletest.New().Resource("service.name", "shop").Profile(c.typ, "bytes").
+					Time(uint64(at(3480+p.second)), uint64(p.seconds)*1e9).Sample(profiletest.Value(p.value, "leaf")).Build(), now)
+			}
+			profiles, err := s.Catalog(t.Context(), "shop", nil)
+			require.NoError(t, err)
+			sel := model.Selection{Service: "shop", Profile: profiles[0].Profile, From: at(3480),
+				Until: at(3480 + 20*len(c.want))}
+			for _, hours := range []int{0, 3, 30} {
+				s.Maintain(hour.Add(time.Duration(hours) * time.Hour))
+				tl, err := s.Timeline(t.Context(), sel, len(c.want), hour)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint(c.want), fmt.Sprint(tl.Groups[0].Values), "%s, %d, after %d hours", c.typ, split, hours)
+			}
+			require.NoError(t, s.Close())
+		}
+	}
 }

@@ -91,6 +91,8 @@ type instance struct {
 	interval             time.Duration
 	last                 time.Time
 	total                int64
+	// state is the time of its last state.
+	state int64
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -247,7 +249,7 @@ func (h *history) losePower() {
 	}
 	h.disk.heal()
 	h.maintain()
-	if h.rnd.IntN(4) > 0 {
+	if h.rnd.IntN(4) > 0 || h.number == 0 {
 		h.instances = nil // what the log knew of their series may be lost, although their profiles are in blocks
 	} else {
 		h.note("wait until the log is synced")
@@ -350,7 +352,11 @@ func (h *history) add(at time.Time) {
 	if h.rnd.IntN(2) == 0 {
 		state := h.profile(of, "memory", "inuse_space", "bytes", kind.Gauge, at.UnixNano(), 0)
 		state.rows = h.rows(1e6)
-		m.profiles = append(m.profiles, state)
+		m.profiles, of.state = append(m.profiles, state), state.time
+	} else if of.state != 0 && h.rnd.IntN(4) == 0 {
+		part := h.profile(of, "memory", "inuse_space", "bytes", kind.Gauge, of.state, 0)
+		part.rows = []modelRow{{stack: m.frame(), value: 1e6}}
+		m.profiles = append(m.profiles, part)
 	}
 	if h.rnd.IntN(2) == 0 {
 		if of.total += h.rnd.Int64N(1e6); h.rnd.IntN(20) == 0 {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -225,7 +224,7 @@ func (f *filter) decide(sr *model.BlockSeries) (d decision, canMatch bool) {
 		d.required |= 1 << i
 		d.isOverridden = d.isOverridden || has
 		// A state counts although no sample has the key: see rule.states.
-		if !k.known && sr.Values != kind.Gauge || has && !f.samplesHave(sr, k.name, k.key, k.exact()) {
+		if !k.known && !sr.HasStates() || has && !f.samplesHave(sr, k.name, k.key, k.exact()) {
 			return d, false
 		}
 	}

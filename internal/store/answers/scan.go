@@ -64,13 +64,14 @@ type selectedSeries struct {
 }
 
 // weightedProfile is a profile that counts, by weight, until end. isBetween reports that other blocks have profiles
-// between those of its series, which are states.
+// between those of its series, which are states, and isPart that others have the same start.
 type weightedProfile struct {
 	model.Profile
 	series    *selectedSeries
 	weight    float64
 	end       int64
 	isBetween bool
+	isPart    bool
 }
 
 func (v *View) scan(q *Query, types []model.SampleType) *scan {
@@ -257,7 +258,8 @@ func (s *scan) eachBatch(list []selectedSeries, use func([]weightedProfile) erro
 			batch = append(batch, weightedProfile{
 				series: &of[in], Profile: *c, weight: 1, isBetween: next.lists != nil && next.isBetween[in],
 			})
-			if last := len(batch) - 1; !s.counts(&batch[last], next.after(in, c)) {
+			last, after := len(batch)-1, int64(0)
+			if after, batch[last].isPart = next.after(in, c); !s.counts(&batch[last], after) {
 				batch = batch[:last]
 			}
 			if len(batch) == n {

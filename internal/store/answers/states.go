@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -24,28 +23,30 @@ const startBytes = 8 * 9 / 4
 type seriesStarts struct {
 	// lists is nil if none of the series is one of states.
 	lists [][]int64
-	// isBetween marks series between whose first and last state other blocks have some.
+	// isBetween marks series from whose first to whose last state other blocks have some.
 	isBetween []bool
 	taken     int
 }
 
-// after returns the start of the profile after one of a series, or noStart. Parts of one profile have one start.
-func (s *seriesStarts) after(in int, c *model.Profile) int64 {
+// after returns the start of the profile after one of a series, or noStart. Parts of one profile have one start: isPart
+// reports that there are others.
+func (s *seriesStarts) after(in int, c *model.Profile) (start int64, isPart bool) {
 	if s.lists == nil {
-		return noStart
+		return noStart, false
 	}
 	list := s.lists[in]
-	if i, _ := slices.BinarySearch(list, c.Start+1); i < len(list) {
-		return list[i]
+	i, _ := slices.BinarySearch(list, c.Start+1)
+	isPart = i > 1 && list[i-2] == c.Start
+	if i < len(list) {
+		return list[i], isPart
 	}
-	return noStart
+	return noStart, isPart
 }
 
 // starts returns the starts that the states of series of the part need.
 func (s *scan) starts(list []selectedSeries) (*seriesStarts, error) {
 	out := &seriesStarts{}
-	isState := func(in selectedSeries) bool { return in.Values == kind.Gauge }
-	if s.only != nil && !s.query.Want.Ends || !slices.ContainsFunc(list, isState) {
+	if s.only != nil && !s.query.Want.Ends || !slices.ContainsFunc(list, func(in selectedSeries) bool { return in.HasStates() }) {
 		return out, nil
 	}
 	out.lists, out.isBetween = make([][]int64, len(list)), make([]bool, len(list))
@@ -75,7 +76,7 @@ func (s *scan) startsOf(b model.Block, others []model.BlockSeries, states []sele
 	n := 0
 	for i := range states {
 		of := &states[i].BlockSeries
-		if of.Values != kind.Gauge {
+		if !of.HasStates() {
 			continue
 		}
 		at, ok := slices.BinarySearchFunc(others, *of, model.CompareSeries)
@@ -100,7 +101,7 @@ func (s *scan) startsOf(b model.Block, others []model.BlockSeries, states []sele
 		of := &states[i].BlockSeries
 		out.lists[i] = append(out.lists[i], starts...)
 		out.isBetween[i] = out.isBetween[i] || !isOwn && slices.ContainsFunc(starts, func(start int64) bool {
-			return start > of.Start && start < of.Until
+			return start >= of.Start && start <= of.Until
 		})
 		return s.memory.Grow(0)
 	})

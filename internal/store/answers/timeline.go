@@ -6,6 +6,7 @@ package answers
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -75,7 +76,8 @@ func (v *View) timeline(q *Query, points int, now time.Time, status *Status) (*T
 	}
 	tl := &Timeline{Type: planned.Type, Values: planned.Values}
 	n := tl.steps(&q.Selection, &s.rules[0], points, now, status)
-	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, carried: map[carriedKey]*carriedStep{}}
+	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, carried: map[carriedKey]*carriedStep{},
+		parts: map[partKey]bool{}}
 	if err := p.draw(); err != nil {
 		return nil, err
 	}
@@ -138,8 +140,16 @@ type plotter struct {
 	// own has what the current series adds, by group; only for gauges.
 	series *selectedSeries
 	own    map[int]*ownLine
-	// carried are the steps of series of gauges to which further blocks may add.
+	// carried are the steps of series of gauges to which further blocks may add, and parts the states in several parts of
+	// which there may be more.
 	carried map[carriedKey]*carriedStep
+	parts   map[partKey]bool
+}
+
+type partKey struct {
+	id    model.SeriesID
+	group int
+	start int64
 }
 
 type carriedKey struct {
@@ -171,9 +181,7 @@ func (l *line) values() []float64 {
 type ownLine struct {
 	steps       []carriedStep
 	first, last int
-	// start is that of the last state. The time of another one, which is a part of the same, counts once.
-	start     int64
-	isBetween bool
+	isBetween   bool
 }
 
 func (p *plotter) line(group int) *line {
@@ -294,8 +302,14 @@ func (p *plotter) state(group int, w *weightedProfile, value float64) {
 	}
 	own.first, own.last = min(own.first, int((start-p.from)/p.step)), max(own.last, int((end-1-p.from)/p.step))
 	own.isBetween = own.isBetween || w.isBetween
-	isPart := own.start == w.Start
-	own.start = w.Start
+	isPart := false // the time of the parts of one state counts once
+	if w.isPart {
+		key := partKey{w.series.ID, group, w.Start}
+		if isPart = p.parts[key]; !isPart {
+			_ = p.memory.Grow(carriedBytes) // the batch checks
+			p.parts[key] = true
+		}
+	}
 	for start < end {
 		i := (start - p.from) / p.step
 		next := min(p.from+(i+1)*p.step, end)
@@ -316,7 +330,7 @@ func (p *plotter) endSeries() {
 	for group, own := range p.own {
 		for i := own.first; i <= own.last; i++ {
 			step := own.steps[i]
-			if step.time == 0 {
+			if step == (carriedStep{}) {
 				continue
 			}
 			if i > own.first && i < own.last && !own.isBetween {
@@ -355,6 +369,9 @@ func (p *plotter) endPart() {
 		}
 	}
 	p.drawCarried(begin)
+	known := len(p.parts)
+	maps.DeleteFunc(p.parts, func(key partKey, _ bool) bool { return key.start < begin })
+	p.memory.Release(carriedBytes * (known - len(p.parts)))
 }
 
 func (p *plotter) drawCarried(until int64) {
@@ -375,5 +392,5 @@ func (p *plotter) drawCarried(until int64) {
 	p.memory.Release(carriedBytes * len(done))
 }
 
-// carriedBytes is the memory of a carried step.
+// carriedBytes is the memory of a carried step, or of a state in parts.
 const carriedBytes = 160

@@ -122,7 +122,13 @@ func (sr *BlockSeries) Count(p *Profile, m *Meta) {
 	if p.Flags&IsMoved != 0 {
 		sr.Moved++
 	}
+	if p.Values == kind.Gauge {
+		sr.Flags |= hasStates
+	}
 }
+
+// HasStates reports whether some of its profiles are states. Blocks of earlier versions know it of the latest alone.
+func (sr *BlockSeries) HasStates() bool { return sr.Values == kind.Gauge || sr.Flags&hasStates != 0 }
 
 // IsOutside reports whether one of the two sets of attributes is beyond the n sets of a dictionary.
 func (sr *BlockSeries) IsOutside(n int) bool {
@@ -191,6 +197,8 @@ const (
 	IsBaseline
 	// IsReset marks a cumulative profile that has smaller values than the one before.
 	IsReset
+	// hasStates marks a series of which some profiles are states. Those of an unknown type are, if they have no duration.
+	hasStates
 )
 
 // IsOutside reports whether an index is beyond the n entries of a table. Every table has entry 0.
