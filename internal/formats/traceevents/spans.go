@@ -58,9 +58,14 @@ const notEnded = maxNanos
 // open is a span that has begun. node has its stack.
 type open struct {
 	*span
+	end       int64
 	node      int32
 	hasPython bool
 }
+
+// A span that ends later than the one that it is in by no more than rounding is in it. Others that outlast it, such as
+// collectives that are waited for elsewhere, are moved below at most maxOutlasted spans.
+const rounding, maxOutlasted = 1000, 128
 
 // The memory of what is kept: in slices that grow, and in maps, keys beside.
 const (
@@ -228,10 +233,34 @@ func (w *walker) until(t int64) {
 	}
 }
 
-// begin begins a span, or adds an allocation.
+// begin begins a span, or adds an allocation. A span that outlasts what it begins in is there until that ends, and below
+// it from then on.
 func (w *walker) begin(s *span) {
-	o := open{span: s, node: events.NoNode}
-	if n := len(w.stack); n > 0 {
+	n := len(w.stack)
+	o := w.openOn(n, s)
+	if s.is == memory {
+		w.addAllocation(s, o.node, w.attributes)
+		return
+	}
+	if known, isWanted := w.callers[s.is][s.id]; isWanted && known == unknown && s.id != none {
+		w.callers[s.is][s.id] = caller{s.start, o.node}
+	}
+	if n > 0 && s.end > w.stack[n-1].end+rounding {
+		o.end = w.stack[n-1].end
+		at := n
+		for at > max(0, n-maxOutlasted) && w.stack[at-1].end < s.end {
+			at--
+		}
+		w.stack = slices.Insert(w.stack, at, w.openOn(at, s))
+		w.keptBytes += spanBytes
+	}
+	w.stack, w.at = append(w.stack, o), max(w.at, s.start)
+}
+
+// openOn returns a span as it is above the first n of the stack. An allocation has their node.
+func (w *walker) openOn(n int, s *span) open {
+	o := open{span: s, end: s.end, node: events.NoNode}
+	if n > 0 {
 		o.node, o.hasPython = w.stack[n-1].node, w.stack[n-1].hasPython
 	}
 	if !o.hasPython {
@@ -240,16 +269,11 @@ func (w *walker) begin(s *span) {
 			w.keptBytes += events.NodeBytes
 		}
 	}
-	if s.is == memory {
-		w.addAllocation(s, o.node, w.attributes)
-		return
+	if s.is != memory {
+		o.hasPython = o.hasPython || s.callStack != 0 || s.is == python
+		o.node = w.tree.Add(o.node, s.frame)
 	}
-	o.hasPython = o.hasPython || s.callStack != 0 || s.is == python
-	o.node = w.tree.Add(o.node, s.frame)
-	if known, isWanted := w.callers[s.is][s.id]; isWanted && known == unknown && s.id != none {
-		w.callers[s.is][s.id] = caller{s.start, o.node}
-	}
-	w.stack, w.at = append(w.stack, o), max(w.at, s.start)
+	return o
 }
 
 // observe adds a sample. Its stack is only its leaf if it is too deep, or if all stacks are too large together.

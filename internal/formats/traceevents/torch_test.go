@@ -186,6 +186,14 @@ func trace(list ...string) string {
 		`]}`
 }
 
+// stack returns a stack as profiletest.Render writes it: names and types of frames in turn.
+func stack(frames ...string) (text string) {
+	for i := 0; i < len(frames); i += 2 {
+		text += fmt.Sprintf("\n        %s {profile.frame.type=%q}", frames[i], frames[i+1])
+	}
+	return text + "\n"
+}
+
 var guess = events.Options{Anchor: events.Anchor{EndNanos: 1790000000000000000, Guess: "arrival"}}
 
 func TestEvents(t *testing.T) {
@@ -219,7 +227,30 @@ func TestEvents(t *testing.T) {
 		), want: []string{"sample 2000@1790000000000003000 {", "sample 4000@1790000000000007000 {"}},
 		"spans that overlap count each moment once": {text: trace(
 			written("X", "cpu_op", "a", "0", `,"dur":10`), written("X", "cpu_op", "b", "5", `,"dur":10`),
-		), want: []string{"sample 5000@1790000000000005000 {", "sample 10000@1790000000000015000 {"}},
+		), want: []string{
+			"sample 5000@1790000000000005000 {process.pid=1, thread.id=2}" + stack("a", "torch_op"),
+			"sample 5000@1790000000000010000 {process.pid=1, thread.id=2}" + stack("b", "torch_op", "a", "torch_op"),
+			"sample 5000@1790000000000015000 {process.pid=1, thread.id=2}" + stack("b", "torch_op"),
+		}},
+		"a span that outlasts its caller is no caller of what the thread does then": {text: trace(
+			written("X", "cpu_op", "forward", "0", `,"dur":100`), written("X", "cpu_op", "send", "10", `,"dur":10`),
+			written("X", "user_annotation", "nccl", "12", `,"dur":60`),
+			written("X", "cuda_runtime", "launch1", "15", `,"dur":1,"args":{"correlation":1}`),
+			written("X", "cuda_runtime", "launch2", "30", `,"dur":1,"args":{"correlation":2}`),
+			written("X", "cuda_runtime", "launch3", "80", `,"dur":1,"args":{"correlation":3}`),
+			written("X", "kernel", "k1", "90", `,"dur":1,"args":{"correlation":1}`),
+			written("X", "kernel", "k2", "91", `,"dur":1,"args":{"correlation":2}`),
+			written("X", "kernel", "k3", "92", `,"dur":1,"args":{"correlation":3}`),
+		), want: []string{
+			stack("k1", "gpu_kernel", "launch1", "gpu_runtime", "nccl", "torch_annotation", "send", "torch_op", "forward",
+				"torch_op"),
+			stack("k2", "gpu_kernel", "launch2", "gpu_runtime", "nccl", "torch_annotation", "forward", "torch_op"),
+			stack("k3", "gpu_kernel", "launch3", "gpu_runtime", "forward", "torch_op"),
+		}},
+		"a microsecond of rounding": {text: trace(
+			written("X", "cpu_op", "outer", "0", `,"dur":10`), written("X", "cpu_op", "inner", "1", `,"dur":10`),
+		), want: []string{"sample 10000@1790000000000011000 {process.pid=1, thread.id=2}" +
+			stack("inner", "torch_op", "outer", "torch_op")}},
 		"a launch of many kernels, a step, and a rank": {text: strings.Replace(trace(
 			written("X", "kernel", "k1", "20", `,"dur":2,"args":{"device":3,"stream":7,"correlation":5}`),
 			written("X", "user_annotation", "ProfilerStep#12", "0", `,"dur":10`),
