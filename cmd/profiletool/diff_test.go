@@ -176,7 +176,7 @@ func TestGateRefuses(t *testing.T) {
 		"--alpha must be above 0":          {"--format=text", "--alpha=0", base, base},
 		"unknown flag: --cum":              {"--format=text", "--cum", base, base},
 		"choose by --profile and --type":   {"--format=text", base, goHeap},
-		"no function or package":           {"--fail-if=self(example.com/shpo/...)>+5%", base, base},
+		"in the profiles process_cpu":      {"--fail-if=self(example.com/shpo/...)>+5%", base, base},
 		`is "cart"`:                        {"--fail-if=total(net/http)>+5%", "--fail-if=self(cart)>+0%", base, base},
 		"no such file":                     {"--format=text", base, "/none"},
 		"cpu/nanoseconds":                  {"--format=text", "--profile=memory", base, base},

@@ -32,7 +32,7 @@ func (s *selection) flags(f interface {
 type kind struct{ Service, Profile, Type, Unit string }
 
 func (k kind) String() string {
-	return fmt.Sprintf("%s %s %s/%s", k.Service, k.Profile, k.Type, k.Unit)
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s/%s", k.Service, k.Profile, k.Type, k.Unit))
 }
 
 func (s *selection) has(k kind) bool {
