@@ -22,7 +22,7 @@ export function columnsFor({compared, unit, total, baseTotal, scale}) {
   const {byShare} = scale;
   const factor = !byShare ? scale.factor : baseTotal && total ? total / baseTotal : 1;
   return (rows) => {
-    const plain = (key, label, side) => ({key, label, value: (id) => rows[key][id], cells: (id) => [scale.pair(rows.baseTotal[id], rows.total[id], true)[side]]});
+    const plain = (key, label, side, hint) => ({key, label, hint, value: (id) => rows[key][id], cells: (id) => [scale.pair(rows.baseTotal[id], rows.total[id], true)[side]]});
     const change = (key, base, label) => {
       const value = (id) => rows[key][id] - rows[base][id] * factor;
       const points = (id) => 100 * (rows[key][id] / (total || 1) - rows[base][id] / (baseTotal || 1));
@@ -32,7 +32,7 @@ export function columnsFor({compared, unit, total, baseTotal, scale}) {
         cells: (id) => [text(id), formatChange(rows[key][id], rows[base][id] * factor)],
       };
     };
-    return [name, plain('baseTotal', `Base${scale.unitOfTable}`, 0), plain('total', 'Shown', 1), change('self', 'baseSelf', 'Self ±'), change('total', 'baseTotal', 'Total ±')];
+    return [name, plain('baseTotal', `Base${scale.unitOfTable}`, 0, 'Total of the base'), plain('total', 'Shown', 1, 'Total of what is shown'), change('self', 'baseSelf', 'Self ±'), change('total', 'baseTotal', 'Total ±')];
   };
 }
 
@@ -85,9 +85,9 @@ export class FunctionTable {
     this.element.classList.toggle('compared', compared);
     this.scroller.setAttribute('aria-rowcount', this.ids.length + 1);
     this.head.setAttribute('aria-rowindex', 1);
-    refill(this.head, this.columns.map(({key}) => key), () => this.columns.map(({key, label, sign}) =>
+    refill(this.head, this.columns.map(({key}) => key), () => this.columns.map(({key, label, hint, sign}) =>
       el('div', {role: 'columnheader', class: key === 'name' ? 'name' : `number ${sign ? 'change' : ''}`},
-        el('button', {type: 'button', onclick: () => this.on.sort(this.sort === key ? `-${key}` : key)}, label, el('span', {'aria-hidden': 'true'})))));
+        el('button', {type: 'button', title: hint ?? null, onclick: () => this.on.sort(this.sort === key ? `-${key}` : key)}, label, el('span', {'aria-hidden': 'true'})))));
     this.columns.forEach(({key}, i) => {
       const sorted = sort.replace(/^-/, '') === key;
       const down = (key === 'name') === sort.startsWith('-');
