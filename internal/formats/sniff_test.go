@@ -88,6 +88,7 @@ func TestSniffTexts(t *testing.T) {
 		`{"schemaVersion":1,"traceEvents":[]}`:         formats.TraceEvents,
 		"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x08segments\x94]\x94": formats.TorchMemory,
 		"\x80\x04]\x94.": formats.Unknown,
+		"\x80\x04]\x94}\x94(\x8c\x06device\x94K\x00\x8c\x0eallocated_size\x94K\x00u":                   formats.TorchMemory,
 		`{"metadata":{"source":"DevTools","startTime":"2026-01-02T03:04:05Z","x":"` + deep:             formats.TraceEvents,
 		`{"metadata":{"name":"shop"},"kind":"Pod"}`:                                                    formats.Unknown,
 		`{"displayTimeUnit":"ns","traceEvents":[`:                                                      formats.TraceEvents,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package torchmemory reads the memory snapshots of PyTorch's allocator of GPU memory: the pickle of
-// torch.cuda.memory._dump_snapshot. It returns, in one scope:
+// torch.cuda.memory._dump_snapshot, or the list of torch.cuda.memory_snapshot. It returns, in one scope:
 //
 //	inuse_space/bytes, inuse_objects/count  the blocks that are in use, by the stack that allocated them
 //	reserved_space/bytes                    the segments that the allocator holds
@@ -79,12 +79,24 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 			return fmt.Errorf("read the pickle: %w", err)
 		}
 		snapshot, _ := value.(*object)
+		if snapshot != nil && !snapshot.isDict && snapshot.isSegments() {
+			snapshot = &object{items: []any{"segments", snapshot}, isDict: true}
+		}
 		if get[any](snapshot, "segments") == nil {
 			return ErrNotSnapshot
 		}
 		d.add(snapshot)
 		return d.err
 	})
+}
+
+// isSegments reports whether a list is that of torch.cuda.memory_snapshot, which has no history.
+func (o *object) isSegments() bool {
+	if len(o.items) == 0 {
+		return false
+	}
+	segment, _ := o.items[0].(*object)
+	return get[*object](segment, "blocks") != nil
 }
 
 func (d *decoder) add(snapshot *object) {

@@ -121,6 +121,20 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
+// torch.cuda.memory_snapshot returns the segments alone, as _snapshot did before PyTorch 2.0.
+func TestListOfSegments(t *testing.T) {
+	data := "\x80\x04](}(" +
+		"\x8c\x0atotal_sizeM\x00\x10\x8c\x06blocks](}(\x8c\x05state\x8c\x10" +
+		"active_allocated\x8c\x04sizeM\x00\x02ueue."
+	pd, stats, err := Decode([]byte(data), guess)
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(pd))
+	assert.Zero(t, stats.Dropped)
+	text := profiletest.Render(pd)
+	assert.Contains(t, text, "sample 512 {gpu.device=0")
+	assert.Contains(t, text, "sample 4096 {gpu.device=0")
+}
+
 func TestOnlyData(t *testing.T) {
 	for name, data := range map[string]string{
 		"os.system":    "\x80\x04cos\nsystem\n\x8c\x02id\x85R.",

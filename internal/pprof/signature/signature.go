@@ -161,7 +161,7 @@ func Of(data []byte) (Signature, bool) {
 		return Signature{Name: "a trace of Perfetto (convert it with: traceconv profile FILE)"}, true
 	}
 	if isPickle(data) {
-		if bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces")) {
+		if snapshot.Match(head) {
 			return Signature{Format: "torch_memory", Name: "a memory snapshot of PyTorch"}, true
 		}
 		return Signature{Name: "a Python pickle (of these only PyTorch's memory snapshots are read)"}, true
@@ -176,6 +176,9 @@ func Of(data []byte) (Signature, bool) {
 	}
 	return Signature{}, false
 }
+
+// snapshot matches keys of PyTorch's memory snapshot, or of the first segment in one that is only a list of them.
+var snapshot = regexp.MustCompile(`segments|device_traces|allocated_size`)
 
 // xplane is the beginning of an XSpace: a plane (field 1) with a number (1) and a name (2), or a name alone. Names are
 // paths.
