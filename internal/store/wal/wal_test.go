@@ -142,3 +142,13 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []uint64{10, 11, 0x1_0000_0000}, files)
 }
+
+// Sync and Close fail if the file itself cannot be made durable, as a pipe cannot.
+func TestFileIsDurable(t *testing.T) {
+	_, file, err := os.Pipe()
+	require.NoError(t, err)
+	l := &Log{Dir: t.TempDir()}
+	l.file.Store(file)
+	require.ErrorIs(t, l.Sync(), syscall.EINVAL)
+	require.ErrorIs(t, l.Close(), syscall.EINVAL)
+}
