@@ -317,6 +317,12 @@ func TestEvents(t *testing.T) {
 			want: []string{"sample 1000@1790000000000011000 {process.pid=1, thread.id=2}\n        b "}, dropped: 3,
 			unread: map[string]int{"a new category": 1},
 		},
+		"lengths that are no lengths": {
+			text: trace(written("X", "kernel", "k", "20", `,"dur":-99,"args":{"stream":7,"correlation":5}`),
+				written("X", "cuda_runtime", "launch", "1", `,"dur":inf,"args":{"correlation":5}`),
+				written("X", "cpu_op", "a", "2", `,"dur":nan`), written("X", "cpu_op", "b", "30", `,"dur":1`)),
+			want: []string{"sample 0@1790000000000020000 {", "sample 19000 {", "sample 1000@1790000000000031000 {"}, dropped: 3,
+		},
 		"strings with escapes": {
 			text: trace(written("X", "cpu_op", `a"\é`+"\n", "1", `,"dur":1`)), want: []string{`"a\"\\é\n" {`},
 		},

@@ -222,7 +222,11 @@ func (d *decoder) readEvent(value []byte) error {
 		case !hasTime:
 			d.b.Stats.Dropped++
 		default:
-			length, _ := nanoseconds(inside(e.length))
+			length, hasLength := nanoseconds(inside(e.length))
+			if !hasLength { // an event without one, or with one that is negative or no number
+				d.b.Stats.Dropped += min(len(e.length), 1)
+				length = 0
+			}
 			fields(e.args, d.args)
 			d.add(e, span{start: start, end: start + length, is: is})
 		}
