@@ -5,7 +5,6 @@ package pyroscopeexporter
 
 import (
 	"slices"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -21,11 +20,11 @@ const maxLabelNameBytes = 1024
 // view is a message in a form that Pyroscope can count:
 //   - Samples below 0 are left out. Pyroscope would drop the values of all other types of their stacks with them.
 //   - Samples have no timestamps, and one value: the sum of their values, or the number of their timestamps.
-//   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a
-//     label. If a sample has more string attributes than its series has room for beside the labels of the resource, it
+//   - Samples lose the attributes that the configuration excludes, and attributes with text whose name is too long for a
+//     label. If a sample has more of these than its series has room for beside the labels of the resource, it
 //     loses the last ones.
-//   - String attributes get the names of labels, as those of resources do; of several with one name, a sample keeps the
-//     first.
+//   - Attributes with text, which are all but whole numbers, get the names of labels, as those of resources do; of
+//     several with one name, a sample keeps the first.
 //   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
 //   - Links have a span, and if configured a trace.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
@@ -71,7 +70,7 @@ func newView(pd pprofile.Profiles, cfg *Config) *view {
 
 // encode returns the message as pprofs.
 func (v *view) encode() ([]encode.Payload, encode.Stats, error) {
-	e := encode.View{TypeName: v.typeName, Label: v.label, WithoutTraces: !v.cfg.Labels.TraceID,
+	e := encode.View{TypeName: v.typeName, Label: v.label, Text: kind.LabelValue, WithoutTraces: !v.cfg.Labels.TraceID,
 		CountsOfCPU: v.countsOfCPU}
 	if v.changesSamples {
 		e.Sample = v.sample
@@ -89,8 +88,6 @@ type attributeUse struct {
 	// name is that of its label. isRenamed reports that it is not the attribute's key.
 	name      string
 	isRenamed bool
-	// isCut reports that its value is too long for a label, or not UTF-8.
-	isCut bool
 }
 
 // use returns the use of attribute i, or nil if i is out of range.
@@ -105,9 +102,8 @@ func (v *view) use(i int32) *attributeUse {
 	d := v.pd.Dictionary()
 	entry := d.AttributeTable().At(int(i))
 	key, value := otlp.StringAt(d, entry.KeyStrindex()), entry.Value()
-	isString := value.Type() == pcommon.ValueTypeStr
 	*use = attributeUse{isKnown: true, isExcluded: slices.Contains(v.cfg.Labels.SampleExclude, key), name: key,
-		isLabel: isString && !kind.IsLink(key)}
+		isLabel: encode.HasText(value) && !kind.IsLink(key)}
 	use.isTooLong = use.isLabel && (len(key) > maxLabelNameBytes || key == "")
 	if use.isLabel && !use.isTooLong && !use.isExcluded {
 		name, ok := v.names[entry.KeyStrindex()]
@@ -117,17 +113,16 @@ func (v *view) use(i int32) *attributeUse {
 		}
 		use.name, use.isRenamed = name, name != key
 	}
-	use.isCut = isString && !use.isExcluded && (len(value.Str()) > kind.MaxLabelBytes || !utf8.ValidString(value.Str()))
 	return use
 }
 
-// label returns the label of an attribute, and whether it differs from the attribute.
-func (v *view) label(i int32) (key, value string, isChanged bool) {
+// label returns the name of the label of an attribute, and whether it differs from the attribute's key.
+func (v *view) label(i int32) (name string, isChanged bool) {
 	use := v.use(i)
-	if use == nil || !use.isRenamed && !use.isCut {
-		return "", "", false
+	if use == nil || !use.isRenamed {
+		return "", false
 	}
-	return use.name, kind.LabelValue(v.pd.Dictionary().AttributeTable().At(int(i)).Value().Str()), true
+	return use.name, true
 }
 
 // keep appends the attributes that a sample keeps. It returns how many of them become labels of series, and how many

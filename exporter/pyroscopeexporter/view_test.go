@@ -372,7 +372,9 @@ func TestLabelsAreBoundedByTheMessage(t *testing.T) {
 func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
 	pd := pt.New().Profile("cpu", "nanoseconds").Sample(
 		pt.Value(1, "main").With(pt.Attr("output-level", "L6"), pt.Attr("local root span id", "583"),
-			pt.Attr("foo.bar", "x"), pt.Attr("foo_bar", "y"), pt.Attr("bytes.read", int64(7)), pt.Attr("", "z")),
+			pt.Attr("foo.bar", "x"), pt.Attr("foo_bar", "y"), pt.Attr("bytes.read", int64(7)), pt.Attr("", "z"),
+			pt.Attr("is.daemon", true), pt.Attr("some.load", 0.5), pt.Attr("all.tags", []any{"a", "b"}),
+			pt.Attr("all.sizes", []any{int64(1), int64(2)})),
 		pt.Value(2, "main").With(pt.Attr("foo.bar", "x")),
 		pt.Value(3, "main").With(pt.Attr("span id", "9")).Linked([16]byte{1}, [8]byte{2}),
 	).Build()
@@ -384,13 +386,14 @@ func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
 		"foo_bar, the one without a name, and the id beside a link")
 	samples := s.Series()[0].Pprof.Sample
 	for i, want := range []map[string][]string{
-		{"output_level": {"L6"}, "local_root_span_id": {"583"}, "foo_bar": {"x"}},
+		{"output_level": {"L6"}, "local_root_span_id": {"583"}, "foo_bar": {"x"}, "is_daemon": {"true"},
+			"some_load": {"0.5"}, "all_tags": {"a", "b"}},
 		{"foo_bar": {"x"}},
 		{"span_id": {"0200000000000000"}},
 	} {
 		require.Equal(t, want, samples[i].Label)
 	}
-	require.Equal(t, map[string][]int64{"bytes.read": {7}}, samples[0].NumLabel)
+	require.Equal(t, map[string][]int64{"bytes.read": {7}, "all.sizes": {1, 2}}, samples[0].NumLabel)
 }
 
 // A pprof arrives with all that it measured, though its samples lose their times, and labels their dots. A pprof has

@@ -24,23 +24,19 @@ func (e *encoder) shareAttribute(i int32) {
 	if i == 0 && isNullAttribute(attribute) {
 		return
 	}
+	name, isChanged := "", false
 	if e.view.Label != nil {
-		if key, value, isChanged := e.view.Label(i); isChanged {
-			l := labelWriter{e: e, key: e.strings.add(key)}
-			l.append(e.strings.notZero(e.strings.add(value)), 0, 0)
-			e.reserve(i, key)
-			return
-		}
+		name, isChanged = e.view.Label(i)
 	}
-	l := labelWriter{
-		e:    e,
-		key:  e.tableString("attribute_table", i, "key_strindex", attribute.KeyStrindex()),
-		unit: e.tableString("attribute_table", i, "unit_strindex", attribute.UnitStrindex()),
+	l := labelWriter{e: e, unit: e.tableString("attribute_table", i, "unit_strindex", attribute.UnitStrindex())}
+	if isChanged {
+		l.key = e.strings.add(name)
+	} else {
+		l.key = e.tableString("attribute_table", i, "key_strindex", attribute.KeyStrindex())
+		name, _ = e.strings.lookup(attribute.KeyStrindex())
 	}
 	l.value(attribute.Value())
-	if name, ok := e.strings.lookup(attribute.KeyStrindex()); ok {
-		e.reserve(i, name)
-	}
+	e.reserve(i, name)
 }
 
 // reservedAttribute is an attribute with a name of the format's own.
@@ -110,8 +106,11 @@ func (l *labelWriter) value(v pcommon.Value) {
 			}
 		}
 	default:
-		strings := &l.e.strings
-		l.append(strings.notZero(strings.add(valueString(v))), 0, 0)
+		text, strings := valueString(v), &l.e.strings
+		if l.e.view.Text != nil {
+			text = l.e.view.Text(text)
+		}
+		l.append(strings.notZero(strings.add(text)), 0, 0)
 	}
 }
 
@@ -146,6 +145,19 @@ func isLabelList(s pcommon.Slice) bool {
 		}
 	}
 	return s.Len() > 0
+}
+
+// HasText reports whether a value becomes a label with a string, and not only numbers.
+func HasText(v pcommon.Value) bool {
+	if v.Type() != pcommon.ValueTypeSlice || !isLabelList(v.Slice()) {
+		return v.Type() != pcommon.ValueTypeInt
+	}
+	for _, element := range v.Slice().All() {
+		if element.Type() == pcommon.ValueTypeStr {
+			return true
+		}
+	}
+	return false
 }
 
 // numberWithUnit reads a map that has an int "value", a string "unit" and nothing else.

@@ -15,8 +15,10 @@ import (
 type View struct {
 	// TypeName returns the name to write for a string of sample and period types, and whether it is another one.
 	TypeName func(strindex int32) (name string, isChanged bool)
-	// Label returns the label to write for an attribute of samples, and whether it is another one.
-	Label func(attribute int32) (key, value string, isChanged bool)
+	// Label returns the key to write for an attribute of samples, and whether it is another one. Text returns what to
+	// write for a string of a label.
+	Label func(attribute int32) (key string, isChanged bool)
+	Text  func(s string) string
 	// Sample reads a sample; it appends the attributes that the sample keeps to those given. Samples that do not differ
 	// any more are combined, and lose their timestamps.
 	Sample func(attributes []int32, s pprofile.Sample) ViewedSample
