@@ -152,6 +152,7 @@ func (t *thread) order(last int64) {
 		return cmp.Compare(a.is, b.is)
 	})
 	var begun []*span
+	hasBegun := false
 	for i := range t.spans {
 		s := &t.spans[i]
 		switch n := len(begun); {
@@ -159,9 +160,14 @@ func (t *thread) order(last int64) {
 			begun[n-1].end = s.start
 			begun = begun[:n-1]
 		case s.is != end && s.end == notEnded:
-			s.end = last
+			s.end, hasBegun = last, true
 			begun = append(begun, s)
 		}
+	}
+	if hasBegun { // now that their ends are known
+		slices.SortStableFunc(t.spans, func(a, b span) int {
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+		})
 	}
 }
 

@@ -222,6 +222,15 @@ func TestEvents(t *testing.T) {
 		"a kernel whose begin and end are events": {text: trace(
 			written("B", "kernel", "k", "20", `,"args":{"stream":7}`), written("E", "kernel", "k", "22.5", ""),
 		), want: []string{"sample 2500@1790000000000022500 {gpu.device=1, gpu.stream=7, "}},
+		"a span of two events within one of one": {text: trace(
+			written("X", "cpu_op", "outer", "0", `,"dur":10`), written("B", "cpu_op", "inner", "0", ""),
+			written("E", "cpu_op", "inner", "5", ""), written("B", "cpu_op", "first", "20", ""),
+			written("B", "cpu_op", "second", "20", ""), written("E", "", "", "22", ""), written("E", "", "", "22", ""),
+		), want: []string{
+			"sample 5000@1790000000000010000 {process.pid=1, thread.id=2}\n        outer ",
+			"sample 5000@1790000000000005000 {process.pid=1, thread.id=2}\n        inner {profile.frame.type=\"torch_op\"}\n        outer ",
+			"sample 2000@1790000000000022000 {process.pid=1, thread.id=2}\n        second {profile.frame.type=\"torch_op\"}\n        first ",
+		}},
 		"what does not end lasts as long as the trace": {text: trace(
 			written("B", "cpu_op", "a", "1", ""), written("X", "cpu_op", "b", "3", `,"dur":4`), written("E", "", "", "0", ""),
 		), want: []string{"sample 2000@1790000000000003000 {", "sample 4000@1790000000000007000 {"}},
