@@ -16,8 +16,9 @@ type opening struct {
 	isOpen bool
 }
 
-// openingBytes and stackBytes are the memory of an opening and of a stack with its weight, in lists that grow.
-const openingBytes, stackBytes = 2 * 16, 12
+// openingBytes and stackBytes are the memory of an opening and of a stack with its weight, in lists that grow, and
+// fractionBytes that of an entry of a map, which may just have grown.
+const openingBytes, stackBytes, fractionBytes = 2 * 16, 12, 64
 
 func (d *decoder) readOpening() error {
 	event := struct {
@@ -93,8 +94,9 @@ func (t *timeline) advance(at float64) {
 		d.Stats.Dropped++
 		return
 	}
+	lasted := at - t.now
 	t.now = at
-	if length == 0 || t.node == events.NoNode {
+	if lasted == 0 || t.node == events.NoNode {
 		return
 	}
 	stack, ok := d.tree.Stack(&d.Builder, t.node)
@@ -105,7 +107,12 @@ func (t *timeline) advance(at float64) {
 	id := compact.Identity{Stack: stack, Attributes: t.attributes}
 	if !t.isTimed {
 		d.Stats.Events++
-		d.Observe(t.to, id, compact.Observation{Value: length})
+		if value := d.whole(id, lasted); value > 0 {
+			d.Observe(t.to, id, compact.Observation{Value: value})
+		}
+		return
+	}
+	if length == 0 {
 		return
 	}
 	d.Event(t.to, id, compact.Observation{Timestamp: uint64(end), Value: length})

@@ -45,7 +45,8 @@ var ErrNotSpeedscope = errors.New("there are no profiles for speedscope in the J
 
 // Decode returns the profiles of a file: one for each type of values, with and without times.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{options: options, data: data, tree: events.NewCallTree(len(data))}
+	d := decoder{options: options, data: data, tree: events.NewCallTree(len(data)),
+		fractions: map[compact.Identity]float64{}}
 	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
 		if err := d.read(); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
@@ -68,7 +69,9 @@ type decoder struct {
 	tree    *events.CallTree
 	scope   compact.ScopeIndex
 	profile profile // the current one
-	stack   []int32 // scratch
+	// fractions has what the values of samples so far are more than their weights were, from -0.5 to 0.5.
+	fractions map[compact.Identity]float64
+	stack     []int32 // scratch
 }
 
 // read walks over the file twice: for the frames, and for the profiles.
@@ -95,7 +98,8 @@ func (d *decoder) object(fields map[string]any) error {
 
 // check reserves the lists.
 func (d *decoder) check() error {
-	return d.Check(4*len(d.frames) + stackBytes*len(d.profile.stacks) + openingBytes*len(d.profile.openings))
+	return d.Check(4*len(d.frames) + stackBytes*len(d.profile.stacks) + openingBytes*len(d.profile.openings) +
+		fractionBytes*len(d.fractions))
 }
 
 func (d *decoder) readFrame() error {
@@ -210,8 +214,13 @@ func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex
 	}
 	typ, factor := d.typeOf(p)
 	to := d.profileOf(typ, false)
+	first, hasFirst := events.Scaled(p.start, factor)
+	last, hasLast := events.Scaled(p.end, factor)
+	if typ.Unit == nanoseconds && hasFirst && hasLast && first < last && last < events.Year2100*1e9 {
+		d.Widen(to, uint64(first), uint64(last))
+	}
 	for i, stack := range p.stacks {
-		if err := d.Check(0); err != nil {
+		if err := d.check(); err != nil {
 			return err
 		}
 		weight := 0.0
@@ -224,9 +233,24 @@ func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex
 			continue
 		}
 		d.Stats.Events++
+		id := compact.Identity{Stack: stack, Attributes: attributes}
+		if factor == 1 {
+			value = d.whole(id, weight)
+		}
 		if value > 0 {
-			d.Observe(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Value: value})
+			d.Observe(to, id, compact.Observation{Value: value})
 		}
 	}
 	return nil
+}
+
+// whole returns a weight as a whole number. The numbers of a stack add up to the rounded sum of its weights.
+func (d *decoder) whole(id compact.Identity, weight float64) int64 {
+	before := d.fractions[id]
+	if before == 0 && weight == math.Trunc(weight) {
+		return int64(weight)
+	}
+	whole := math.Floor(weight + before + 0.5)
+	d.fractions[id] = weight + before - whole
+	return int64(whole)
 }

@@ -37,8 +37,8 @@ func TestDecode(t *testing.T) {
 			"startValue":0,"endValue":0.03,"samples":[[0,1],[0,1,2],[0,1],[]],"weights":[0.01,0.01,0.01,0.005]}],` + frames + `,"exporter":"py-spy@0.3.14"}`,
 			stats: events.Stats{Events: 4, GuessedClock: true}, want: `
     profile wall in nanoseconds
-      time 1795297434000000000 ns
-      duration 1 ns
+      time 1795297433970000000 ns
+      duration 30000001 ns
       period 0 wall in nanoseconds
       attributes {profile.clock.guess="arrival"}
       sample 20000000
@@ -73,6 +73,24 @@ func TestDecode(t *testing.T) {
       period 0 wall in nanoseconds
       sample 5000@1714979289000007000
         price
+`},
+		"sampled in Unix time": {text: `{` + frames + `,"profiles":[{"unit":"seconds","startValue":1714979289,
+			"endValue":1714979299,"samples":[[0]],"weights":[10]}]}`, stats: events.Stats{Events: 1}, want: `
+      time 1714979289000000000 ns
+      duration 10000000001 ns
+      period 0 wall in nanoseconds
+      sample 10000000000
+`},
+		"fractions": {text: `{` + frames + `,"profiles":[{"unit":"none","samples":[[0],[2],[0],[2],[0],[2]],
+			"weights":[0.4,0.5,0.4,0.5,0.4,3.5]},{"unit":"none","events":[{"type":"O","frame":1,"at":-1},
+			{"type":"O","frame":0,"at":0.4},{"type":"C","frame":0,"at":0.8},{"type":"C","frame":1,"at":1.2}]}]}`,
+			stats: events.Stats{Events: 9, GuessedClock: true}, want: `
+      sample 5
+        price
+      sample 1
+        main shop.py:3
+      sample 2
+        checkout shop.py:7:2
 `},
 		"two threads": {
 			text:  `{"profiles":[{"name":"worker 1","unit":"none","samples":[[0]],"weights":[3]},{"name":"worker 2","unit":"none","samples":[[0]],"weights":[4]}],` + frames + `}`,
