@@ -27,8 +27,8 @@ import (
 
 // UnmarshalJSON is Unmarshal for OTLP's JSON, which becomes bytes first. The keys identify the layout; 1.9 and 1.10
 // differ only in field numbers, so they are the same here. It reads what protobuf's mapping to JSON allows: either name
-// of a field, null for any, base64 with either alphabet, padded or not; and ids, which OTLP writes in hexadecimal, in
-// both forms.
+// of a field, null for any, base64 with either alphabet, padded or not, 1e7 for a whole number; and ids, which OTLP
+// writes in hexadecimal, in both forms.
 func UnmarshalJSON(data []byte, meter *size.Meter) (profiles pprofile.Profiles, stats Stats, err error) {
 	stats.Layout = detectJSON(data)
 	if err := meter.Grow(2 * len(data)); err != nil { // a message and what is appended to it
@@ -303,7 +303,14 @@ func integer(s string) (uint64, error) {
 	if v, known := enums[s]; known {
 		return v, nil
 	}
-	return strconv.ParseUint(s, 10, 64)
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err == nil {
+		return v, nil
+	}
+	if f, floatErr := strconv.ParseFloat(s, 64); floatErr == nil && f == math.Trunc(f) && math.Abs(f) < math.MaxInt64 {
+		return uint64(int64(f)), nil
+	}
+	return 0, err
 }
 
 // decodeBase64 reads base64 with either alphabet, padded or not.

@@ -252,8 +252,8 @@ func TestFrameTypesAreThoseOfTheConventions(t *testing.T) {
 	}
 }
 
-// Protobuf's mapping to JSON allows null for every field, base64 with either alphabet, padded or not, and nobody minds
-// a byte order mark.
+// Protobuf's mapping to JSON allows null for every field, base64 with either alphabet, padded or not, and whole numbers
+// with a point or an exponent, and nobody minds a byte order mark.
 func TestJSONAsOthersWriteIt(t *testing.T) {
 	const id = "fbff0123456789abcdef0123456789ab"
 	message := func(profile string) []byte {
@@ -271,13 +271,18 @@ func TestJSONAsOthersWriteIt(t *testing.T) {
 	for _, profile := range []string{
 		`"profileId":"-_8BI0VniavN7wEjRWeJqw==","originalPayload":"-_8","timeUnixNano":5,"samples":[{"values":["1"],"linkIndex":null}]`,
 		`"profileId":"+/8BI0VniavN7wEjRWeJqw","originalPayload":"+/8","timeUnixNano":5,"period":null,"sampleType":null,"samples":[{"values":[1],"timestampsUnixNano":null}],"attributeIndices":null`,
+		`"profileId":"` + id + `","originalPayload":"+/8","timeUnixNano":"5.0","samples":[{"values":[1e0],"linkIndex":0.0}]`,
 	} {
 		got, _, err := UnmarshalJSON(append([]byte("\ufeff"), message(profile)...), nil)
 		require.NoError(t, err, profile)
 		require.NoError(t, profiletest.Equal(want, got), profile)
 	}
-	_, _, err = UnmarshalJSON(message(`"profileId":"short"`), nil)
-	require.Error(t, err)
+	for _, profile := range []string{
+		`"profileId":"short"`, `"samples":[{"values":[1.5]}]`, `"samples":[{"values":[1e19]}]`, `"period":"1e"`, `"period":"NaN"`,
+	} {
+		_, _, err = UnmarshalJSON(message(profile), nil)
+		require.Error(t, err, profile)
+	}
 	for _, cut := range []string{`{"a`, `{"a"`, `{"a":`, `{"a":nul`, `{"a":"`, `{"a":"\`, `"`} {
 		_, _, err = UnmarshalJSON([]byte(cut), nil)
 		require.Error(t, err, cut)
