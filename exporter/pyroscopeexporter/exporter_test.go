@@ -105,9 +105,15 @@ func TestPprofArrivesAsItWas(t *testing.T) {
 			require.NoError(t, e.push(t.Context(), pd))
 			require.Len(t, s.Series(), 1, "all sample types are one series")
 			got := s.Series()[0]
-			require.Equal(t, map[string]string{
-				"__name__": name, "__delta__": "false", "service_name": "shop", "server_port": "6060", "cluster": "eu",
-			}, got.Labels)
+			labels := map[string]string{"__name__": name, "service_name": "shop", "server_port": "6060", "cluster": "eu"}
+			switch file {
+			case "go-heap": // totals beside states
+			case "go-mutex", "go-block":
+				labels["__delta__"] = "true"
+			default:
+				labels["__delta__"] = "false"
+			}
+			require.Equal(t, labels, got.Labels)
 			require.Equal(t, "team", got.Tenant)
 			require.Len(t, got.ID, 36)
 			for _, sample := range want.Sample { // Pyroscope refuses a profile for a label that Prometheus does not allow
@@ -482,6 +488,27 @@ func TestProfileAttributesAreLabels(t *testing.T) {
 	}
 }
 
+// A server that can must subtract totals since a process began from each other, and nothing else.
+func TestTotalsAreNotDeltas(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sampleType, stated string
+		duration           uint64
+		want               string
+	}{
+		"allocations":      {"alloc_space", "", 5, "false"},
+		"totals":           {"alloc_space", "", 0, "true"},
+		"stated totals":    {"my_type", "cumulative", 5, "true"},
+		"stated to be new": {"alloc_space", "delta", 0, "false"},
+		"a state":          {"inuse_space", "", 0, "false"},
+	} {
+		s := pyroscopetest.New(t)
+		pd := profiletest.New().Profile(tt.sampleType, "bytes").Time(1, tt.duration).Attributes(
+			profiletest.Attr(profilekind.TemporalityAttribute, tt.stated)).Sample(profiletest.Value(1, "f")).Build()
+		require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
+		assert.Equal(t, tt.want, s.Series()[0].Labels["__delta__"], name)
+	}
+}
+
 func TestLabels(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "p", "z", "1", "a/b", "2", "9", "3",
 		"host.name", "h", "empty", "").Build()
@@ -491,7 +518,8 @@ func TestLabels(t *testing.T) {
 		change(cfg)
 		l := newLabeler(cfg)
 		resource := l.ofResource(attributes, &budget{limit: minBytes})
-		labels, dropped := l.labels(&resource, "memory", nil, sampleLabels)
+		own := []label{{labelProfileName, "memory"}, {labelDelta, "false"}}
+		labels, dropped := l.labels(&resource, own, nil, sampleLabels)
 		var all []string
 		for _, l := range labels {
 			all = append(all, l.name+"="+l.value)

@@ -139,12 +139,11 @@ func hasLabel(labels []label, name string) bool {
 }
 
 // labels returns the labels of a series, sorted by name, and how many of the profile's and the resource's were dropped
-// because there are more than allowed. If both have one of the same name, the profile's is used. The server adds
-// sampleLabels labels of samples, and counts all labels, including __delta__.
-func (l *labeler) labels(resource *resourceLabels, profileName string, ofProfile []label,
-	sampleLabels int) (labels []label, dropped int) {
-	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"},
-		label{labelService, resource.service})
+// because there are more than allowed. own are those that it has in any case. If profile and resource have one of the
+// same name, the profile's is used. The server adds sampleLabels labels of samples, and counts all labels.
+func (l *labeler) labels(resource *resourceLabels, own, ofProfile []label, sampleLabels int) (labels []label,
+	dropped int) {
+	labels = append(own, label{labelService, resource.service})
 	labels = append(labels, l.external...)
 	dropped = len(ofProfile) + resource.total
 	for _, candidate := range slices.Concat(ofProfile, resource.best) {

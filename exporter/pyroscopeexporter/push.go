@@ -342,7 +342,19 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 	first := scope.Profiles().At(slices.Min(payload.ProfileIndices))
 	name := from.names.Name(first, from.stated)
 	ofProfile, tooMany := p.labeler.ofProfile(from.pd, first, &p.budget)
-	labels, dropped := p.labeler.labels(&from.labels, kind.TypeName(name), ofProfile, sampleLabels)
+	own, totals := []label{{labelProfileName, kind.TypeName(name)}}, 0
+	for _, i := range payload.ProfileIndices {
+		if kind.ValuesOfProfile(scope.Profiles().At(i), from.pd.Dictionary()) == kind.Cumulative {
+			totals++
+		}
+	}
+	switch totals {
+	case 0:
+		own = append(own, label{labelDelta, "false"})
+	case len(payload.ProfileIndices):
+		own = append(own, label{labelDelta, "true"}) // the server must subtract all
+	}
+	labels, dropped := p.labeler.labels(&from.labels, own, ofProfile, sampleLabels)
 	p.countDroppedLabels(ctx, tooMany+dropped)
 	return &series{labels: labels}
 }
