@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // kind is what a profile's samples measure: Splunk's type, and the word in its records.
@@ -65,7 +66,10 @@ func hasTimes(p pprofile.Profile) bool {
 
 func (s *sink) kindOf(p pprofile.Profile, doubleCounted bool) kind {
 	sampleType := sampleTypeOf(s.dict.StringTable(), p)
-	if typ := splunkType(sampleType); typ != TypeOther && !doubleCounted {
+	typ := splunkType(sampleType)
+	// Splunk adds up all allocations, and the first of totals would count in each of the following ones.
+	isTotal := typ == TypeAllocation && profilekind.ValuesOfProfile(p, s.dict) == profilekind.Cumulative
+	if typ != TypeOther && !doubleCounted && !isTotal {
 		return kind{typ, typ.String()}
 	}
 	switch sampleType.typ {
