@@ -78,7 +78,8 @@ const (
 // add keeps an event.
 func (d *decoder) add(e *event, s span) {
 	d.keptBytes += spanBytes
-	s.id, s.external = integer(e.correlation), integer(e.external)
+	t := d.thread(e)
+	s.id, s.external = t.idOf(e.correlation), t.idOf(e.external)
 	number, isStep := bytes.CutPrefix(inside(e.name), []byte("ProfilerStep#"))
 	switch {
 	case s.is == annotation && isStep:
@@ -114,8 +115,15 @@ func (d *decoder) add(e *event, s span) {
 	if phase := string(inside(e.phase)); phase == "B" || phase == "E" {
 		s.end = notEnded
 	}
-	t := d.thread(e)
 	t.spans = append(t.spans, s)
+}
+
+// idOf returns the id that a launch and its kernel share.
+func (t *thread) idOf(value []byte) int64 {
+	if id := integer(value); id != none {
+		return id + t.rank
+	}
+	return none
 }
 
 // frameKey is the name of a frame and the category of its event.

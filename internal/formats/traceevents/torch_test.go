@@ -256,6 +256,16 @@ func TestEvents(t *testing.T) {
 			stack("k2", "gpu_kernel", "launch2", "gpu_runtime", "nccl", "torch_annotation", "forward", "torch_op"),
 			stack("k3", "gpu_kernel", "launch3", "gpu_runtime", "forward", "torch_op"),
 		}},
+		"two ranks in one trace have the same ids": {text: strings.NewReplacer(
+			`"pid":1,"tid":2,"ts":1`, `"pid":"[TP00] 7","tid":2,"ts":1`,
+			`"pid":1,"tid":2,"ts":2`, `"pid":"[TP01] 7","tid":2,"ts":2`).Replace(trace(
+			written("X", "cuda_runtime", "first", "10", `,"dur":1,"args":{"correlation":1}`),
+			written("X", "kernel", "k1", "12", `,"dur":1,"args":{"correlation":1}`),
+			written("X", "cuda_runtime", "second", "20", `,"dur":1,"args":{"correlation":1}`),
+			written("X", "kernel", "k2", "22", `,"dur":1,"args":{"correlation":1}`),
+		)), want: []string{
+			stack("k1", "gpu_kernel", "first", "gpu_runtime"), stack("k2", "gpu_kernel", "second", "gpu_runtime"),
+		}},
 		"a microsecond of rounding": {text: trace(
 			written("X", "cpu_op", "outer", "0", `,"dur":10`), written("X", "cpu_op", "inner", "1", `,"dur":10`),
 		), want: []string{"sample 10000@1790000000000011000 {process.pid=1, thread.id=2}" +

@@ -68,6 +68,7 @@ func newDecoder(r io.Reader, options Options) *decoder {
 	d := &decoder{
 		options: options, frames: map[frameKey]int32{}, callStacks: map[string]dictionary.StackIndex{},
 		rank: none, worldSize: none, earliest: maxNanos, first: maxNanos, threads: map[idKey]*thread{},
+		ranks:      map[string]int64{},
 		v8Profiles: map[idKey]*cpuprofile.Profile{},
 	}
 	d.scan = newScanner(r, d.b.Grow)
@@ -113,8 +114,9 @@ type decoder struct {
 	base            int64 // nanoseconds
 	began           time.Time
 	rank, worldSize int64
-	earliest        int64 // event
-	first, last     int64 // the times of all spans
+	ranks           map[string]int64 // in a trace of several
+	earliest        int64            // event
+	first, last     int64            // the times of all spans
 	tree            *events.CallTree
 	scope           compact.ScopeIndex
 	profiles        [numProfiles]compact.ProfileIndex // of those with samples, plus one
@@ -134,6 +136,7 @@ type event struct {
 type thread struct {
 	process, id int64 // none if they are not numbers
 	name        int32
+	rank        int64 // what is added to the ids of its events
 	spans       []span
 	profiles    []*cpuprofile.Profile
 }
@@ -282,7 +285,7 @@ func (d *decoder) readName(e *event) {
 func (d *decoder) thread(e *event) *thread {
 	t := d.threads[idKey{string(e.process), string(e.thread)}]
 	if t == nil {
-		t = &thread{process: integer(e.process), id: integer(e.thread)}
+		t = &thread{process: integer(e.process), id: integer(e.thread), rank: d.rankOf(text(e.process))}
 		if t.id == none {
 			t.name = d.b.TextAttribute(events.AttributeThreadName, text(e.thread))
 		}
@@ -291,6 +294,19 @@ func (d *decoder) thread(e *event) *thread {
 		d.keptBytes += threadBytes + len(e.process) + len(e.thread)
 	}
 	return t
+}
+
+// rankOf returns what to add to the ids of a process's events, which each rank counts from 1: tools that put the traces
+// of all ranks into one write its process as [TP01] 4711.
+func (d *decoder) rankOf(process string) int64 {
+	label, _, isOfRank := strings.Cut(process, "] ")
+	if !isOfRank {
+		return 0
+	}
+	if d.ranks[label] == 0 {
+		d.ranks[label] = int64(len(d.ranks)+1) << 48
+	}
+	return d.ranks[label]
 }
 
 func (d *decoder) attributesOf(t *thread) dictionary.AttributeSetIndex {
@@ -344,6 +360,9 @@ func (d *decoder) finish() error {
 			}
 		}
 		return d.v8.AddSamples(d.scan.used, zero)
+	}
+	if len(d.ranks) > 0 { // distributedInfo is that of one of them
+		d.rank = none
 	}
 	if err := d.addSpans(); err != nil {
 		return err
