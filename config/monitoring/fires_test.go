@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/prometheustest"
 )
 
-// Each alert on the store or on refused clients fires for the instance that has the fault, and for no other: one that
+// Each alert on the store, refused clients or failed requests fires for the instance that has the fault, and for no other: one that
 // leaves a type to another exporter, say, or drops profiles whose time is over, or refused a client long ago.
 func TestAlertsFire(t *testing.T) {
 	const store, until = "otelcol_exporter_profile_store_", 2 * time.Hour
@@ -25,7 +25,7 @@ func TestAlertsFire(t *testing.T) {
 	p := prometheustest.Start(t, content)
 	// Metrics of an instance: what each is at first, and by how much it grows each minute.
 	for _, m := range []struct {
-		name, instance, reason string
+		name, instance, reason string // or status
 		first, grows           float64
 	}{
 		{store + "refused_items", "bad", "max_series", 0, 1}, {store + "refused_items", "good", "kept_elsewhere", 0, 7},
@@ -38,8 +38,10 @@ func TestAlertsFire(t *testing.T) {
 		{"otelcol_process_refused_requests", "good", "all", 9, 0},
 		{"otelcol_process_refused_connections", "slow", "address", 0, 0},
 		{"otelcol_process_refused_requests", "bad", "all", 0, 2},
+		{"otelcol_process_failed_requests", "bad", "413", 0, 2}, {"otelcol_process_failed_requests", "good", "404", 0, 7},
 	} {
-		series := labels.FromStrings(model.MetricNameLabel, m.name, "instance", m.instance, "reason", m.reason)
+		series := labels.FromStrings(model.MetricNameLabel, m.name, "instance", m.instance, "reason", m.reason, "status",
+			m.reason)
 		for at := time.Duration(0); at <= until; at += time.Minute {
 			p.Store(series, time.UnixMilli(at.Milliseconds()), m.first+m.grows*at.Minutes())
 		}
@@ -48,7 +50,7 @@ func TestAlertsFire(t *testing.T) {
 	require.NoError(t, err)
 	alerts := 0
 	for _, rule := range p.Groups[0].Rules {
-		if !strings.HasPrefix(rule.Alert, "ProfileStore") && rule.Alert != "ClientsRefused" {
+		if !strings.HasPrefix(rule.Alert, "ProfileStore") && rule.Alert != "ClientsRefused" && rule.Alert != "RequestsFail" {
 			continue
 		}
 		alerts++
@@ -57,5 +59,5 @@ func TestAlertsFire(t *testing.T) {
 		require.Len(t, firing, 1, rule.Alert)
 		require.Equal(t, "bad", firing[0].Metric.Get("instance"), rule.Alert)
 	}
-	require.Equal(t, 6, alerts)
+	require.Equal(t, 7, alerts)
 }
