@@ -20,9 +20,9 @@ const maxLabelNameBytes = 1024
 // view is a message in a form that Pyroscope can count:
 //   - Samples below 0 are left out. Pyroscope would drop the values of all other types of their stacks with them.
 //   - Samples have no timestamps, and one value: the sum of their values, or the number of their timestamps.
-//   - Samples lose the attributes that the configuration excludes, and attributes with text whose name is too long for a
-//     label. If a sample has more of these than its series has room for beside the labels of the resource, it
-//     loses the last ones.
+//   - Samples lose the attributes that the configuration excludes, and attributes with text whose name is too long for
+//     a label. If a sample has more of these than its series has room for beside the labels of the resource, it loses
+//     the last ones.
 //   - Attributes with text, which are all but whole numbers, get the names of labels, as those of resources do; of
 //     several with one name, a sample keeps the first.
 //   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.

@@ -247,8 +247,8 @@ func (w *walker) until(t int64) {
 	}
 }
 
-// begin begins a span, or adds an allocation. A span that outlasts what it begins in is there until that ends, and below
-// it from then on.
+// begin begins a span, or adds an allocation. A span that outlasts what it begins in is there until that ends, and
+// below it from then on.
 func (w *walker) begin(s *span) {
 	n := len(w.stack)
 	o := w.openOn(n, s)

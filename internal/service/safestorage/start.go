@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
-// queueMetadata is the key of all indices of a queue, the message PersistentMetadata of exporterhelper v0.165. An item's
-// key is its index.
+// queueMetadata is the key of all indices of a queue, the message PersistentMetadata of exporterhelper v0.165. An
+// item's key is its index.
 const (
 	queueMetadata = "qmv0"
 

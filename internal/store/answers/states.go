@@ -46,7 +46,8 @@ func (s *seriesStarts) after(in int, c *model.Profile) (start int64, isPart bool
 // starts returns the starts that the states of series of the part need.
 func (s *scan) starts(list []selectedSeries) (*seriesStarts, error) {
 	out := &seriesStarts{}
-	if s.only != nil && !s.query.Want.Ends || !slices.ContainsFunc(list, func(in selectedSeries) bool { return in.HasStates() }) {
+	isState := func(in selectedSeries) bool { return in.HasStates() }
+	if s.only != nil && !s.query.Want.Ends || !slices.ContainsFunc(list, isState) {
 		return out, nil
 	}
 	out.lists, out.isBetween = make([][]int64, len(list)), make([]bool, len(list))
