@@ -16,8 +16,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/prometheustest"
 )
 
-// Each alert on the store, refused clients or failed requests fires for the instance that has the fault, and for no other: one that
-// leaves a type to another exporter, say, or drops profiles whose time is over, or refused a client long ago.
+// Each alert on the store, refused clients or failed requests fires for the instance that has the fault, and for no
+// other: one that leaves a type to another exporter, say, or drops profiles whose time is over, or refused a client
+// long ago.
 func TestAlertsFire(t *testing.T) {
 	const store, until = "otelcol_exporter_profile_store_", 2 * time.Hour
 	content, err := os.ReadFile("alerts.yaml")

@@ -243,7 +243,7 @@ func TestAMessageIsWrittenOnceAndDeletedOnce(t *testing.T) {
 	require.Empty(t, arrived, "it has been delivered")
 }
 
-// fullAfter lets a number of writes pass. After them it may still have room for what is as small as the queue's indices.
+// fullAfter lets a number of writes pass. After them it may still have room for what is as small as the indices.
 type fullAfter struct {
 	*collectortest.Disk
 	writes       *int

@@ -109,8 +109,8 @@ func (l *Log) Recent(now time.Time) []Outcome {
 	return list
 }
 
-// text returns the printable characters of a string, at most maxText bytes with a mark where it is cut: an answer can be
-// protobuf.
+// text returns the printable characters of a string, at most maxText bytes with a mark where it is cut: an answer can
+// be protobuf.
 func text(s string) string {
 	s = s[:min(len(s), 4*maxText)]
 	s = strings.Map(func(r rune) rune {
