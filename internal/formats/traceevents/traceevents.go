@@ -305,6 +305,7 @@ func (d *decoder) rankOf(process string) int64 {
 	}
 	if d.ranks[label] == 0 {
 		d.ranks[label] = int64(len(d.ranks)+1) << 48
+		d.keptBytes += entryBytes + len(process)
 	}
 	return d.ranks[label]
 }
