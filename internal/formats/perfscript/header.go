@@ -259,10 +259,18 @@ func (h *header) parseAfter(s string) (rest string, ok bool) {
 		h.event = word // Swift's profiler writes no colon
 		return "", rest == ""
 	}
-	event := strings.TrimSuffix(word, ":")
-	if at := strings.LastIndexByte(event, ':'); at > 0 && strings.Trim(event[at+1:], "ukhHGIpPSDWe") == "" {
-		event = event[:at] // modifiers: who was counted
-	}
-	h.event = event
+	h.event = cutModifiers(strings.TrimSuffix(word, ":"))
 	return rest, true
+}
+
+// cutModifiers cuts off who was counted, and how: cycles:ppp, cpu_core/cycles/P.
+func cutModifiers(event string) string {
+	at := strings.LastIndexAny(event, ":/")
+	if at <= 0 || strings.Trim(event[at+1:], "ukhHGIpPSDWebRX") != "" {
+		return event
+	}
+	if event[at] == '/' {
+		at++
+	}
+	return event[:at]
 }
