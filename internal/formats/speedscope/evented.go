@@ -107,7 +107,7 @@ func (t *timeline) advance(at float64) {
 	id := compact.Identity{Stack: stack, Attributes: t.attributes}
 	if !t.isTimed {
 		d.Stats.Events++
-		if value := d.whole(id, lasted); value > 0 {
+		if value := d.whole(identity{id, t.to}, lasted); value > 0 {
 			d.Observe(t.to, id, compact.Observation{Value: value})
 		}
 		return

@@ -46,7 +46,7 @@ var ErrNotSpeedscope = errors.New("there are no profiles for speedscope in the J
 // Decode returns the profiles of a file: one for each type of values, with and without times.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{options: options, data: data, tree: events.NewCallTree(len(data)),
-		fractions: map[compact.Identity]float64{}}
+		fractions: map[identity]float64{}}
 	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
 		if err := d.read(); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
@@ -70,8 +70,14 @@ type decoder struct {
 	scope   compact.ScopeIndex
 	profile profile // the current one
 	// fractions has what the values of samples so far are more than their weights were, from -0.5 to 0.5.
-	fractions map[compact.Identity]float64
+	fractions map[identity]float64
 	stack     []int32 // scratch
+}
+
+// identity is that of a sample of a profile.
+type identity struct {
+	compact.Identity
+	of compact.ProfileIndex
 }
 
 // read walks over the file twice: for the frames, and for the profiles.
@@ -235,7 +241,7 @@ func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex
 		d.Stats.Events++
 		id := compact.Identity{Stack: stack, Attributes: attributes}
 		if factor == 1 {
-			value = d.whole(id, weight)
+			value = d.whole(identity{id, to}, weight)
 		}
 		if value > 0 {
 			d.Observe(to, id, compact.Observation{Value: value})
@@ -245,7 +251,7 @@ func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex
 }
 
 // whole returns a weight as a whole number. The numbers of a stack add up to the rounded sum of its weights.
-func (d *decoder) whole(id compact.Identity, weight float64) int64 {
+func (d *decoder) whole(id identity, weight float64) int64 {
 	before := d.fractions[id]
 	if before == 0 && weight == math.Trunc(weight) {
 		return int64(weight)

@@ -92,6 +92,8 @@ func TestDecode(t *testing.T) {
       sample 2
         checkout shop.py:7:2
 `},
+		"fractions of two types": {text: `{` + frames + `,"profiles":[{"unit":"none","samples":[[0]],"weights":[3.4]},
+			{"unit":"bytes","samples":[[0]],"weights":[7.4]}]}`, stats: events.Stats{Events: 2, GuessedClock: true}, want: "      sample 7\n"},
 		"two threads": {
 			text:  `{"profiles":[{"name":"worker 1","unit":"none","samples":[[0]],"weights":[3]},{"name":"worker 2","unit":"none","samples":[[0]],"weights":[4]}],` + frames + `}`,
 			stats: events.Stats{Events: 2, GuessedClock: true}, want: `
