@@ -100,7 +100,7 @@ func (d *decoder) add(e *event, s span) {
 	case s.is == op:
 		s.id = s.external
 	case s.is.isGPU():
-		s.attributes = d.streamAttributes(e)
+		s.attributes = d.streamAttributes(e, t)
 		d.callers[runtime][s.id], d.callers[op][s.external] = unknown, unknown
 		d.keptBytes += callerBytes
 	}

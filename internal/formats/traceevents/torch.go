@@ -92,7 +92,7 @@ func (d *decoder) inStep(set dictionary.AttributeSetIndex, t int64) dictionary.A
 }
 
 // streamAttributes returns those of a kernel. Its stream is a thread to people: it has a name.
-func (d *decoder) streamAttributes(e *event) dictionary.AttributeSetIndex {
+func (d *decoder) streamAttributes(e *event, t *thread) dictionary.AttributeSetIndex {
 	device, stream := integer(e.device, e.process), integer(e.stream, e.thread)
 	name, grid, block := "", "", ""
 	if stream != none {
@@ -104,7 +104,7 @@ func (d *decoder) streamAttributes(e *event) dictionary.AttributeSetIndex {
 	}
 	return d.b.AddAttributes(0, d.number(events.AttributeGPUDevice, device), d.number(events.AttributeGPUStream, stream),
 		d.b.TextAttribute(events.AttributeThreadName, name), d.b.TextAttribute(AttributeGrid, grid),
-		d.b.TextAttribute(AttributeBlock, block))
+		d.b.TextAttribute(AttributeBlock, block), t.rankName)
 }
 
 // addKernel adds the samples of a kernel, under the stack of its launch or of the op that it is of.

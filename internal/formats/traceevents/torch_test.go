@@ -258,13 +258,15 @@ func TestEvents(t *testing.T) {
 		}},
 		"two ranks in one trace have the same ids": {text: strings.NewReplacer(
 			`"pid":1,"tid":2,"ts":1`, `"pid":"[TP00] 7","tid":2,"ts":1`,
-			`"pid":1,"tid":2,"ts":2`, `"pid":"[TP01] 7","tid":2,"ts":2`).Replace(trace(
+			`"pid":1,"tid":2,"ts":2`, `"pid":"[TP01-DP00] 7","tid":2,"ts":2`).Replace(trace(
 			written("X", "cuda_runtime", "first", "10", `,"dur":1,"args":{"correlation":1}`),
 			written("X", "kernel", "k1", "12", `,"dur":1,"args":{"correlation":1}`),
 			written("X", "cuda_runtime", "second", "20", `,"dur":1,"args":{"correlation":1}`),
 			written("X", "kernel", "k2", "22", `,"dur":1,"args":{"correlation":1}`),
 		)), want: []string{
-			stack("k1", "gpu_kernel", "first", "gpu_runtime"), stack("k2", "gpu_kernel", "second", "gpu_runtime"),
+			`process.pid=7, thread.id=2, torch.rank=0}` + stack("first", "gpu_runtime"),
+			`torch.rank=0}` + stack("k1", "gpu_kernel", "first", "gpu_runtime"),
+			`torch.rank="TP01-DP00"}` + stack("k2", "gpu_kernel", "second", "gpu_runtime"),
 		}},
 		"a microsecond of rounding": {text: trace(
 			written("X", "cpu_op", "outer", "0", `,"dur":10`), written("X", "cpu_op", "inner", "1", `,"dur":10`),

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,6 +138,7 @@ type thread struct {
 	process, id int64 // none if they are not numbers
 	name        int32
 	rank        int64 // what is added to the ids of its events
+	rankName    int32
 	spans       []span
 	profiles    []*cpuprofile.Profile
 }
@@ -285,7 +287,11 @@ func (d *decoder) readName(e *event) {
 func (d *decoder) thread(e *event) *thread {
 	t := d.threads[idKey{string(e.process), string(e.thread)}]
 	if t == nil {
-		t = &thread{process: integer(e.process), id: integer(e.thread), rank: d.rankOf(text(e.process))}
+		t = &thread{process: integer(e.process), id: integer(e.thread)}
+		label, process, isOfRank := strings.Cut(strings.TrimPrefix(text(e.process), "["), "] ")
+		if isOfRank {
+			t.process, t.rank, t.rankName = integer([]byte(process)), d.rankOf(label), d.rankName(label)
+		}
 		if t.id == none {
 			t.name = d.b.TextAttribute(events.AttributeThreadName, text(e.thread))
 		}
@@ -298,21 +304,28 @@ func (d *decoder) thread(e *event) *thread {
 
 // rankOf returns what to add to the ids of a process's events, which each rank counts from 1: tools that put the traces
 // of all ranks into one write its process as [TP01] 4711.
-func (d *decoder) rankOf(process string) int64 {
-	label, _, isOfRank := strings.Cut(process, "] ")
-	if !isOfRank {
-		return 0
-	}
+func (d *decoder) rankOf(label string) int64 {
 	if d.ranks[label] == 0 {
 		d.ranks[label] = int64(len(d.ranks)+1) << 48
-		d.keptBytes += entryBytes + len(process)
+		d.keptBytes += entryBytes + len(label)
 	}
 	return d.ranks[label]
 }
 
+// rankName returns the attribute of samples for a label: the number in TP01, and the whole of others, such as
+// TP01-DP00, which have several.
+func (d *decoder) rankName(label string) int32 {
+	if rank, err := strconv.ParseInt(strings.TrimLeft(label, letters), 10, 64); err == nil {
+		return d.number(AttributeRank, rank)
+	}
+	return d.b.TextAttribute(AttributeRank, label)
+}
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 func (d *decoder) attributesOf(t *thread) dictionary.AttributeSetIndex {
 	return d.b.AddAttributes(0, d.number(events.AttributeProcessID, t.process), d.number(events.AttributeThreadID, t.id),
-		t.name)
+		t.name, t.rankName)
 }
 
 func (d *decoder) number(key string, value int64) int32 {
