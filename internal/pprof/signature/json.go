@@ -70,6 +70,12 @@ var documents = map[string]document{
 		Name: "a heap profile of DHAT (open it in profiler.firefox.com, and save it from there)"}},
 	"linux-perf-json-version": {Signature: Signature{Name: "the JSON of perf data convert (send what perf script prints)"}},
 	"flamebearer":             {Signature: Signature{Name: "Pyroscope's JSON for flame graphs (export pprof or collapsed stacks)"}},
+	"type": {Signature{Name: "the JSON of bpftrace (print maps as text, and convert them with: " +
+		"stackcollapse-bpftrace.pl FILE > out.folded)"}, regexp.MustCompile(`^\s*:\s*"(attached_probes|map|lost_events)"`)},
+	"main()": {Signature{Name: "a profile of XHProf, which has pairs of functions and no stacks (sample with Excimer)"},
+		regexp.MustCompile(`^\s*:\s*\{\s*"ct"`)},
+	"elapsed_time_sec": {
+		Signature: Signature{Name: "a profile of Scalene, which has lines and no stacks (sample with py-spy record -f raw)"}},
 	"root_frame": {
 		Signature: Signature{Name: "a session of pyinstrument (convert it with: pyinstrument -r speedscope --load FILE)"}},
 }

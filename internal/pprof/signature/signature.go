@@ -90,7 +90,29 @@ var signatures = []Signature{
 	{prefix: "2ELIFREP", Name: perfData},
 	{prefix: "SIMPLEPERF", Name: "the protobuf of simpleperf (send what report_sample.py prints)"},
 
+	// PHP, Ruby, Perl and Python.
+	{prefix: "0 ", pattern: regexp.MustCompile(`^0 .* \S+:-?\d+\n(1 .* \S+:-?\d+\n|#)`),
+		Name: "traces of phpspy (convert them with: stackcollapse-phpspy.pl FILE > out.folded)"},
+	{prefix: "[events]\n", Name: "a full report of SPX (sample with Excimer, and send what getSpeedscopeData returns)"},
+	{prefix: "Version: ", pattern: regexp.MustCompile(`^Version: \S+\r?\nFile format: \d`),
+		Name: "a trace of Xdebug (convert it with: stackcollapse-xdebug.php FILE > out.folded)"},
+	{prefix: "rbspy0", Name: "a raw file of rbspy (convert it with: rbspy report -f speedscope -i FILE -o out.json)"},
+	{prefix: "NYTProf ", Name: "a profile of Devel::NYTProf (convert it with: nytprofcalls FILE > out.folded)"},
+	{prefix: "Process ", pattern: regexp.MustCompile(`^Process \d+: .*\r?\nPython v`),
+		Name: "a dump of py-spy, which has one moment (record with: py-spy record -f raw)"},
+	{prefix: "memray\x00", Name: "a recording of memray, which memray alone reads (memray flamegraph FILE)"},
+
 	// Other runtimes and tools.
+	{pattern: regexp.MustCompile(`(?m)^Full thread dump `), Name: "a thread dump of Java (record with Flight Recorder)"},
+	{prefix: "jdk.", pattern: regexp.MustCompile(`^jdk\.\w+ \{`), Name: "events as jfr prints them (send the recording)"},
+	{prefix: "\x14\x00\x00\x00!FastSerialization", Name: "a gcdump of .NET, which has objects and no stacks " +
+		"(record with: dotnet-trace collect --format Speedscope)"},
+	{pattern: regexp.MustCompile("^[^\\s`;]+`\\S+\\r?\\n\\s+([^\\s`;]+`\\S+|\\d+)\\r?\\n"),
+		Name: "stacks of DTrace (convert them with: stackcollapse.pl FILE > out.folded)"},
+	{prefix: "v ", pattern: regexp.MustCompile(`^v [0-9a-f]+ [0-9a-f]+\n[xXI] `),
+		Name: "a file of heaptrack (convert it with: heaptrack_print -F out.folded FILE)"},
+	{prefix: "desc: ", pattern: regexp.MustCompile(`^desc: .*\ncmd: .*\ntime_unit: `),
+		Name: "a heap profile of Massif (record with the heap profiler of gperftools or jemalloc)"},
 	{prefix: "\x04\x08{", pattern: regexp.MustCompile(`(?s)^\x04\x08\{..?:.(version|mode)`), Name: stackprof.Name},
 	{pattern: regexp.MustCompile(
 		`^(# callgrind format|version: \d+\r?\ncreator: |(?s:(desc|cmd|pid|part|positions|events|creator): .*\n(fl|fn|ob)=))`), Name: "a file of callgrind" + withSpeedscope},
@@ -166,6 +188,9 @@ func Of(data []byte) (Signature, bool) {
 		}
 		return Signature{Name: "a Python pickle (of these only PyTorch's memory snapshots are read)"}, true
 	}
+	if oldPickle.Match(head) {
+		return Signature{Name: "a Python pickle of protocol 0 or 1 (PyTorch's memory snapshots are read in 2 and later)"}, true
+	}
 	const xplaneHead = 32
 	if start := data[:min(len(data), xplaneHead)]; bytes.IndexByte(start, '/') >= 0 && xplane.Match(start) {
 		return Signature{Name: "an XPlane of XLA (JAX's device memory profile is a pprof, and read)"}, true
@@ -179,6 +204,9 @@ func Of(data []byte) (Signature, bool) {
 
 // snapshot matches keys of PyTorch's memory snapshot, or of the first segment in one that is only a list of them.
 var snapshot = regexp.MustCompile(`segments|device_traces|allocated_size`)
+
+// oldPickle is a dictionary or a list: (dp0 and }q in Python 3, (dp1 and }q in Python 2.
+var oldPickle = regexp.MustCompile(`^(\([dl]p\d\n|[]}]q[\x00\x01]\()`)
 
 // xplane is the beginning of an XSpace: a plane (field 1) with a number (1) and a name (2), or a name alone. Names are
 // paths.
@@ -233,7 +261,7 @@ func Describe(data []byte) string {
 		return "an OTLP message" + toOTLP
 	case len(head) == 0 || !IsText(head):
 		return ""
-	case head[0] == '<': // so does the stack of a Python <module>, but it has a value
+	case head[0] == '<' && len(head) > 1 && (head[1] < '0' || head[1] > '9'): // <0.76.0> is a process of Erlang
 		return "HTML or XML (an error page or an index page?)"
 	case isJSON(head):
 		return "JSON (an error message?)"
