@@ -83,6 +83,7 @@ func TestSniffTexts(t *testing.T) {
 		`{"resourceLogs":[]}`:                          formats.OTLPLogsJSON,
 		`{"a":{"resourceLogs":[]},"b":"resourceLogs"}`: formats.Unknown,
 		`{"nodes":[{"id":1}],"startTime":1}`:           formats.CPUProfile,
+		`{"profile":{"nodes":[{"id":1}]}}`:             formats.CPUProfile,
 		`[{"pid":1,"ph":"P"}]`:                         formats.TraceEvents,
 		`{"traceEvents":[]}`:                           formats.TraceEvents,
 		`{"schemaVersion":1,"traceEvents":[]}`:         formats.TraceEvents,

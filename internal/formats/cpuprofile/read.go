@@ -10,11 +10,13 @@ func (r *Reader) open(data []byte) {
 	r.json.Check = func() error { return r.b.Check(0) }
 }
 
-// readFile reads the profile of a file.
+// readFile reads the profile of a file, or of what the inspector answers when it stops: {"profile":{}}.
 func (r *Reader) readFile(p *Profile, data []byte) error {
 	r.open(data)
 	p.chunks = make([]chunk, 1)
-	return r.json.Fields(r.fieldsOf(p, &p.chunks[0]))
+	fields := r.fieldsOf(p, &p.chunks[0])
+	fields["profile"] = r.fieldsOf(p, &p.chunks[0])
+	return r.json.Fields(fields)
 }
 
 // chunkBytes is the memory of a chunk, in a list that may just have grown, and numberBytes that of a number.

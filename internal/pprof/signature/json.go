@@ -37,6 +37,7 @@ var documents = map[string]document{
 	"resourceLogs": {Signature: otlpLogs}, "resource_logs": {Signature: otlpLogs},
 
 	"nodes": {Signature: v8}, "head": {Signature: v8},
+	"profile": {v8, regexp.MustCompile(`^\s*:\s*\{\s*"(nodes|head)"\s*:`)},
 
 	"ph": {Signature: traceEvents}, "traceEvents": {Signature: traceEvents},
 	"displayTimeUnit": {Signature: traceEvents}, "otherData": {Signature: traceEvents},
