@@ -84,11 +84,17 @@ func Decode(payload []byte, format Format, options Options) (pd pprofile.Profile
 		stats.PlainBytes = int64(len(data))
 		pd, stats.Stats, err = decodePlain(data, format, options)
 	}
-	if err == nil {
+	switch {
+	case err == nil && stats.Events == 0 && stats.Dropped > 0:
+		err = fmt.Errorf("%w (%d)", errUnread, stats.Dropped)
+	case err == nil:
 		finish(pd, data)
 	}
 	return pd, stats, err
 }
+
+// errUnread is the error for a payload all of whose samples are dropped: its sender would not notice.
+var errUnread = errors.New("none of its samples can be read")
 
 func decodePlain(data []byte, format Format, options Options) (pprofile.Profiles, events.Stats, error) {
 	if signature.IsUTF16(data) {

@@ -158,6 +158,23 @@ func TestUTF16(t *testing.T) {
 	}
 }
 
+// A payload is refused if nothing in it can be read, and not if a part of it can.
+func TestNothingIsRead(t *testing.T) {
+	for samples, want := range map[string]string{
+		`"samples":[[0],[0]],"weights":["1","2"]`: "none of its samples can be read (2)",
+		`"samples":[[0],[9]],"weights":[1,2]`:     "",
+		`"samples":[],"weights":[]`:               "",
+	} {
+		_, _, err := formats.Decode([]byte(`{"shared":{"frames":[{"name":"a"}]},"profiles":[{`+samples+`}]}`),
+			formats.Speedscope, formats.Options{})
+		if want == "" {
+			require.NoError(t, err, samples)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // TestSniffMessages distinguishes protobuf messages that resemble each other.
 func TestSniffMessages(t *testing.T) {
 	b := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "main"))
