@@ -35,7 +35,7 @@ const (
 // The tables are the thread's, or shared, and can come after what refers to them.
 func TestProcessed(t *testing.T) {
 	for name, text := range map[string]string{
-		"of the thread": `{` + metaText + `,` + libsText + `,"threads":[{` + samplesText + `,` + stacksText + `,` + textsText + `}]}`,
+		"of the thread": `{` + metaText + `,` + libsText + `,"threads":[{"jsAllocations":null,` + samplesText + `,` + stacksText + `,` + textsText + `}]}`,
 		"shared":        `{` + metaText + `,"threads":[{` + samplesText + `}],"shared":{` + stacksText + `,` + textsText + `},` + libsText + `}`,
 		"texts shared":  `{` + metaText + `,` + libsText + `,"shared":{` + textsText + `},"threads":[{` + stacksText + `,` + samplesText + `}]}`,
 	} {

@@ -98,7 +98,7 @@ func TestChrome(t *testing.T) {
 	}
 	// A part that is not what it should be is counted.
 	_, stats, err := decodeText(`[` + profileEvent +
-		`,{"name":"ProfileChunk","id":"0x2","pid":7},{"name":"ProfileChunk","id":"0x2","pid":7,"args":{"data":null}}]`)
+		`,{"name":"ProfileChunk","id":"0x2","pid":7},{"name":"ProfileChunk","id":"0x2","pid":7,"args":{"data":7}}]`)
 	require.NoError(t, err)
 	assert.Equal(t, 2, stats.Dropped)
 }

@@ -15,11 +15,13 @@ type JSON struct {
 	*json.Decoder
 	// Check is nil, or called before each key and element. Its error ends the reading.
 	Check func() error
+	// NullIsEmpty means that null is an object or a list without elements, as serializers write what is not set.
+	NullIsEmpty bool
 }
 
-// NewJSON returns a reader of a document, which may begin with a byte order mark.
+// NewJSON returns a reader of a document, which may begin with a byte order mark, and in which null is empty.
 func NewJSON(data []byte) JSON {
-	return JSON{Decoder: json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))}
+	return JSON{Decoder: json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff")))), NullIsEmpty: true}
 }
 
 // ErrNull is the error of Object and Array for a null.
@@ -66,6 +68,8 @@ func (j JSON) each(open json.Delim, name string, read func() error) error {
 	switch token, err := j.Token(); {
 	case err != nil:
 		return err
+	case token == nil && j.NullIsEmpty:
+		return nil
 	case token == nil:
 		return fmt.Errorf("a value must be %s: %w", name, ErrNull)
 	case token != open:

@@ -32,6 +32,7 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, []string{"d", "e"}, found)
 	_, err = read(`{"list": null}`)
 	require.ErrorIs(t, err, ErrNull)
+	require.NoError(t, NewJSON([]byte(`{"a": null}`)).Fields(map[string]any{"a": Each(func() error { return ErrNull })}))
 	for text, want := range map[string]string{`[]`: "must be an object, found [",
 		`{"list": "d"}`: "must be a list, found d", `{"list": ["d"`: "EOF", `{"a": {`: "EOF"} {
 		_, err = read(text)
