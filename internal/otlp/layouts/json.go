@@ -50,7 +50,7 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (profiles pprofile.Profiles, 
 	}
 	switch stats.Layout {
 	case Current:
-		profiles, err = unmarshalCurrent(request, meter)
+		profiles, err = unmarshalCurrent(request, &stats, meter)
 	case V1_8:
 		profiles, err = unmarshalMoved(request, V1_8, &stats, meter)
 	default:

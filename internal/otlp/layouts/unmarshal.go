@@ -72,7 +72,8 @@ const (
 	RepairAttributeKey
 	// RepairDepth is an attribute whose value is nested too deeply: it is left out.
 	RepairDepth
-	// RepairValueCount is a sample with fewer or more values than there are sample types.
+	// RepairValueCount is a sample with fewer or more values than there are sample types, or with the number of its
+	// timestamps as its value.
 	RepairValueCount
 	// RepairExpansion is a list of comments that was cut.
 	RepairExpansion
@@ -89,7 +90,7 @@ func (r Repair) String() string {
 // Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
 // afterwards. The error means that the message cannot be read in the detected layout.
 //
-// Current messages go to pdata as they are. Their indices are not checked. meter bounds the work; its error is
+// Current messages go to pdata as they are, but for values that are numbers of timestamps. Their indices are not checked. meter bounds the work; its error is
 // returned.
 func Unmarshal(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
 	layout, certain := Detect(data)
@@ -98,7 +99,7 @@ func Unmarshal(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error)
 	var err error
 	switch layout {
 	case V1_10:
-		profiles, err = unmarshalCurrent(data, meter)
+		profiles, err = unmarshalCurrent(data, &stats, meter)
 	case V1_8, V1_9:
 		profiles, err = unmarshalMoved(data, layout, &stats, meter)
 	default:
@@ -109,11 +110,12 @@ func Unmarshal(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error)
 
 // UnmarshalCurrent reads a message that is known to have today's layout.
 func UnmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
-	profiles, err := unmarshalCurrent(data, meter)
-	return profiles, Stats{Layout: Current}, err
+	stats := Stats{Layout: Current}
+	profiles, err := unmarshalCurrent(data, &stats, meter)
+	return profiles, stats, err
 }
 
-func unmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, error) {
+func unmarshalCurrent(data []byte, stats *Stats, meter *size.Meter) (pprofile.Profiles, error) {
 	memory, err := size.Profiles(data)
 	if err == nil {
 		err = meter.Grow(memory)
@@ -121,7 +123,40 @@ func unmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, error)
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
-	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+	profiles, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+	if err == nil {
+		stats.clearCounts(profiles)
+	}
+	return profiles, err
+}
+
+// clearCounts clears the value of samples that have one for several timestamps, as the eBPF profiler wrote them in 2025:
+// it is the number of timestamps, or 1, and each timestamp is an event. The other samples of such a profile lose values
+// of 1, so that all of them have one shape.
+func (s *Stats) clearCounts(pd pprofile.Profiles) {
+	for p := range otlp.Profiles(pd) {
+		faults := 0
+		for _, sample := range p.Samples().All() {
+			if isCount(sample) && sample.TimestampsUnixNano().Len() > 1 {
+				faults++
+			}
+		}
+		if faults == 0 || otlp.StringAt(pd.Dictionary(), p.SampleType().UnitStrindex()) != "count" {
+			continue
+		}
+		s.Repaired[RepairValueCount] += faults
+		for _, sample := range p.Samples().All() {
+			if isCount(sample) {
+				sample.Values().FromRaw(nil)
+			}
+		}
+	}
+}
+
+// isCount reports whether a sample's single value can be the number of its timestamps, or 1 for any number of them.
+func isCount(sample pprofile.Sample) bool {
+	n, values := sample.TimestampsUnixNano().Len(), sample.Values()
+	return n > 0 && values.Len() == 1 && (values.At(0) == 1 || values.At(0) == int64(n))
 }
 
 // unmarshalMoved reads a message of 1.8 or 1.9, whose fields have other numbers.
@@ -130,7 +165,7 @@ func unmarshalMoved(data []byte, from Layout, stats *Stats, meter *size.Meter) (
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
-	profiles, err := unmarshalCurrent(data, meter)
+	profiles, err := unmarshalCurrent(data, stats, meter)
 	if err != nil || len(left) == 0 {
 		return profiles, err
 	}

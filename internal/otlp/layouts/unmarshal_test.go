@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
@@ -64,6 +65,50 @@ func render(t *testing.T, data []byte) (string, Stats) {
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(profiles, profiletest.AllowRepeatedSamples()))
 	return profiletest.Render(profiles), stats
+}
+
+// A single value for several timestamps, as the eBPF profiler wrote it in 1.8 and 1.9, is their number or none.
+func TestValuesThatCountTimestamps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		unit     string
+		values   [2][]int64
+		want     []string
+		repaired int
+	}{
+		"1":                   {"count", [2][]int64{{1}, {1}}, []string{"sample @100 @200", "sample @300"}, 1},
+		"their number":        {"count", [2][]int64{{2}, {1}}, []string{"sample @100 @200", "sample @300"}, 1},
+		"beside other values": {"count", [2][]int64{{1}, {7}}, []string{"sample @100 @200", "sample 7@300"}, 1},
+		"each its value":      {"count", [2][]int64{{1, 2}, {1}}, []string{"sample 1@100 2@200", "sample 1@300"}, 0},
+		"none":                {"count", [2][]int64{nil, nil}, []string{"sample @100 @200", "sample @300"}, 0},
+		"another unit":        {"bytes", [2][]int64{{1}, {1}}, []string{"sample 1@300"}, 0},
+		"another number":      {"count", [2][]int64{{3}, {1}}, []string{"sample 1@300"}, 0},
+	} {
+		pd := profiletest.New().Profile("events", tt.unit).
+			Sample(profiletest.Observed([]uint64{100, 200}, "a")).Sample(profiletest.Observed([]uint64{300}, "b")).Build()
+		samples := profiletest.ProfileAt(pd, 0).Samples()
+		for i, values := range tt.values {
+			samples.At(i).Values().FromRaw(values)
+		}
+		for of, unmarshal := range map[string]func() (pprofile.Profiles, Stats, error){
+			"protobuf": func() (pprofile.Profiles, Stats, error) {
+				data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+				require.NoError(t, err)
+				return UnmarshalCurrent(data, nil)
+			},
+			"JSON": func() (pprofile.Profiles, Stats, error) {
+				data, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+				require.NoError(t, err)
+				return UnmarshalJSON(data, nil)
+			},
+		} {
+			got, stats, err := unmarshal()
+			require.NoError(t, err)
+			for _, want := range tt.want {
+				require.Contains(t, profiletest.Render(got), want, name, of)
+			}
+			require.Equal(t, tt.repaired, stats.Repaired[RepairValueCount], name, of)
+		}
+	}
 }
 
 // What values and timestamps meant in 1.3 to 1.7, in each combination that profilers sent.
