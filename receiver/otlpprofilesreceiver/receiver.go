@@ -202,6 +202,8 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 			err = fmt.Errorf("%w: it is compressed by gzip, which needs a Content-Encoding; "+pprof, err)
 		case formats.Sniff(m.Data) == formats.Pprof:
 			err = fmt.Errorf("%w; "+pprof, err)
+		case !m.IsJSON && formats.Sniff(m.Data) == formats.OTLPJSON:
+			err = fmt.Errorf("%w: it is JSON, whose Content-Type is application/json", err)
 		}
 		return stats,
 			otlpserver.BadRequest(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout,

@@ -391,6 +391,8 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 		"no profiles": {nil, []byte(`{"resourceProfiles":[]}`), "application/json", "", 200, 0, false, "partialSuccess"},
 		"JSON of logs": {nil, []byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{}]}]}]}`), "application/json", "", 400, 0,
 			false, "not profiles: logs, metrics and traces go to the receiver otlp"},
+		"JSON as protobuf": {nil, []byte(`{"resourceProfiles":[]}`), "", "", 400, 0, false,
+			"it is JSON, whose Content-Type is application/json"},
 		"not JSON":     {nil, []byte("hello"), "application/json", "", 400, 0, false, "not JSON"},
 		"text":         {nil, data, "text/plain", "", 415, 0, false, "is not accepted"},
 		"another path": {nil, data, "", "/v1/profiles", 404, 0, false, "send profiles to /v1development/profiles"},
