@@ -19,7 +19,8 @@ const maxLabelNameBytes = 1024
 
 // view is a message in a form that Pyroscope can count:
 //   - Samples below 0 are left out. Pyroscope would drop the values of all other types of their stacks with them.
-//   - Samples have no timestamps, and one value: the sum of their values, or the number of their timestamps.
+//   - Samples have no timestamps, and one value: the sum of their values, or the number of their timestamps. Of states at
+//     several times it is the mean.
 //   - Samples lose the attributes that the configuration excludes, and attributes with text whose name is too long for
 //     a label. If a sample has more of these than its series has room for beside the labels of the resource, it loses
 //     the last ones.
@@ -28,7 +29,8 @@ const maxLabelNameBytes = 1024
 //   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
 //   - Links have a span, and if configured a trace.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
-//   - Profiles that only count samples of CPU time (eBPF's, Splunk's) have the time beside them: count × period.
+//   - Profiles that have CPU time in another form have it as cpu/nanoseconds beside them: those that only count samples
+//     (eBPF's, Splunk's) as count × period, and async-profiler's itimer/ns as it is.
 //
 // It caches the uses of attributes and strings by their indices, which very many samples and profiles can share.
 type view struct {
@@ -71,7 +73,7 @@ func newView(pd pprofile.Profiles, cfg *Config) *view {
 // encode returns the message as pprofs.
 func (v *view) encode() ([]encode.Payload, encode.Stats, error) {
 	e := encode.View{TypeName: v.typeName, Label: v.label, Text: kind.LabelValue, WithoutTraces: !v.cfg.Labels.TraceID,
-		CountsOfCPU: v.countsOfCPU}
+		CPUTimes: v.cpuTimes, States: v.states}
 	if v.changesSamples {
 		e.Sample = v.sample
 	}
@@ -194,30 +196,57 @@ func (v *view) typeName(i int32) (string, bool) {
 	return known.name, known.isChanged
 }
 
-// countsOfCPU returns the profiles of a scope that count samples of CPU time with no profile of the time itself.
-func (v *view) countsOfCPU(profiles pprofile.ProfilesSlice) (counts []int) {
+// cpuTimes returns the profiles of a scope that have CPU time in another form, unless another profile of the same
+// interval has it in a better one: cpu/nanoseconds, or else a time.
+func (v *view) cpuTimes(profiles pprofile.ProfilesSlice) map[int]encode.CPUTime {
 	type interval struct {
 		time             pcommon.Timestamp
 		duration, period uint64
 	}
-	intervalOf := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
-	isType := func(t pprofile.ValueType, typ, unit string) bool {
-		return otlp.StringAt(v.pd.Dictionary(), t.TypeStrindex()) == typ &&
-			otlp.StringAt(v.pd.Dictionary(), t.UnitStrindex()) == unit
-	}
-	hasTime := map[interval]bool{}
-	for _, p := range profiles.All() {
-		if isType(p.SampleType(), "cpu", "nanoseconds") {
-			hasTime[intervalOf(p)] = true
+	const native, time, count = 0, 1, 2
+	found, known := map[int]encode.CPUTime{}, map[interval]bool{}
+	for form := native; form <= count; form++ {
+		var intervals []interval
+		for i, p := range profiles.All() {
+			in := interval{p.Time(), p.DurationNano(), uint64(p.Period())}
+			nanos, isCount := kind.CPUTimeOf(p, v.pd.Dictionary())
+			if nanos == 0 || known[in] || isCount != (form == count) || isCount && p.Period() <= 0 ||
+				!isCount && v.isNative(p.SampleType()) != (form == native) {
+				continue
+			}
+			intervals = append(intervals, in)
+			if form == native {
+				continue
+			}
+			of := encode.CPUTime{Factor: nanos, Period: otlp.SaturatingMultiply(p.Period(),
+				kind.NanosPer(otlp.StringAt(v.pd.Dictionary(), p.PeriodType().UnitStrindex())))}
+			if isCount {
+				of.Factor = of.Period
+			}
+			found[i] = of
+		}
+		for _, in := range intervals {
+			known[in] = true
 		}
 	}
-	for i, p := range profiles.All() {
-		if isType(p.SampleType(), "samples", "count") && isType(p.PeriodType(), "cpu", "nanoseconds") &&
-			p.Period() > 0 && !hasTime[intervalOf(p)] {
-			counts = append(counts, i)
-		}
+	return found
+}
+
+// isNative reports whether a type is Pyroscope's for CPU time.
+func (v *view) isNative(t pprofile.ValueType) bool {
+	d := v.pd.Dictionary()
+	return otlp.StringAt(d, t.TypeStrindex()) == "cpu" && otlp.StringAt(d, t.UnitStrindex()) == "nanoseconds"
+}
+
+// states returns at how many times a profile has a state: as many as the sample that has the most.
+func (v *view) states(p pprofile.Profile) (most int64) {
+	for _, sample := range p.Samples().All() {
+		most = max(most, int64(sample.TimestampsUnixNano().Len()))
 	}
-	return counts
+	if most < 2 || kind.ValuesOfProfile(p, v.pd.Dictionary()) != kind.Gauge {
+		return 1
+	}
+	return most
 }
 
 // tally counts samples of one or more profiles.

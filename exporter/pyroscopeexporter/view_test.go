@@ -64,6 +64,55 @@ func TestOffCPUStaysApartFromCPU(t *testing.T) {
 	}, got)
 }
 
+// CPU time in another form is what Grafana asks for, too. States at several times are no sum.
+func TestFormsOfCPUTime(t *testing.T) {
+	const cpu = "process_cpu cpu/nanoseconds"
+	for name, tt := range map[string]struct {
+		build *pt.Builder
+		want  string
+	}{
+		"async-profiler's samples": {
+			pt.New().Profile("itimer", "count").Period(10, "itimer", "ns").Sample(pt.Value(3, "f")),
+			cpu + " 10 [itimer/count cpu/nanoseconds] [3 30]",
+		},
+		"async-profiler's total": {
+			pt.New().Profile("itimer", "ns").Period(10, "itimer", "ns").Sample(pt.Value(31, "f")),
+			cpu + " 10 [itimer/ns cpu/nanoseconds] [31 31]",
+		},
+		"both": {
+			pt.New().Profile("itimer", "count").Period(10, "itimer", "ns").Sample(pt.Value(3, "f")).
+				Profile("itimer", "ns").Period(10, "itimer", "ns").Sample(pt.Value(31, "f")),
+			cpu + " 10 [itimer/count itimer/ns cpu/nanoseconds] [3 31 31]",
+		},
+		"milliseconds": {
+			pt.New().Profile("samples", "count").Period(10, "cpu", "milliseconds").Sample(pt.Value(3, "f")),
+			cpu + " 10000000 [samples/count cpu/nanoseconds] [3 30000000]",
+		},
+		"cycles, not samples": {
+			pt.New().Profile("cycles", "count").Period(10, "cpu", "nanoseconds").Sample(pt.Value(3, "f")),
+			cpu + " 10 [cycles/count] [3]",
+		},
+		"samples of cycles": {
+			pt.New().Profile("perf_events", "count").Period(10, "perf_events", "total").Sample(pt.Value(3, "f")),
+			"process_cpu perf_events/total 10 [perf_events/count] [3]",
+		},
+		"states at two times": {
+			pt.New().Profile("inuse_space", "bytes").Period(1, "space", "bytes").
+				Sample(pt.Sample{Values: []int64{10, 20}, Timestamps: []uint64{7, 8}, Stack: pt.Stack("f")}).
+				Sample(pt.Sample{Values: []int64{5}, Timestamps: []uint64{8}, Stack: pt.Stack("g")}),
+			"memory space/bytes 1 [inuse_space/bytes] [18]",
+		},
+	} {
+		s := pyroscopetest.New(t)
+		require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), tt.build.Build()))
+		require.Len(t, s.Series(), 1, name)
+		got := s.Series()[0]
+		types, sums := typesOf(got.Pprof)
+		require.Equal(t, tt.want, fmt.Sprint(got.Labels["__name__"], " ", got.Pprof.PeriodType.Type, "/",
+			got.Pprof.PeriodType.Unit, " ", got.Pprof.Period, " ", types, " ", sums), name)
+	}
+}
+
 // CPU time is added only to what is sent. The profiles that come back for a retry do not have it, so nothing is counted
 // twice.
 func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {

@@ -3,7 +3,11 @@
 
 package kind
 
-import "strings"
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
 
 // knownType is what is known of a sample type: what its values are, and the profile that it belongs to. Cumulative
 // types are what a runtime counts from the start of the process; where their profile has a duration, it is what
@@ -74,6 +78,26 @@ var knownTypes = func() map[string]knownType {
 // PlainType returns a sample type as it is compared: cpu-time, CPU_TIME and cpu_time are the same.
 func PlainType(sampleType string) string {
 	return strings.ReplaceAll(strings.ToLower(sampleType), "-", "_")
+}
+
+// CPUTime returns how values become nanoseconds of time on a processor: times nanos, and numbers of samples times their
+// period, too. nanos is 0 for values of another kind.
+func CPUTime(sampleType, unit, periodType, periodUnit string) (nanos int64, timesPeriod bool) {
+	sampleType = PlainType(sampleType)
+	isCPU := knownTypes[sampleType].profile == ProcessCPU
+	switch {
+	case isCPU && IsTime(unit):
+		return NanosPer(unit), false
+	case unit == "count" && (isCPU || sampleType == "samples") && knownTypes[PlainType(periodType)].profile == ProcessCPU:
+		return NanosPer(periodUnit), true
+	}
+	return 0, false
+}
+
+// CPUTimeOf is CPUTime of a profile. Indices may be out of range.
+func CPUTimeOf(p pprofile.Profile, d pprofile.ProfilesDictionary) (nanos int64, timesPeriod bool) {
+	declared := DeclaredOf(p, d)
+	return CPUTime(declared.SampleType, declared.Unit, declared.PeriodType, stringAt(d, p.PeriodType().UnitStrindex()))
 }
 
 // The words of names that tell what the values of an unknown type are.

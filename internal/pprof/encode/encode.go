@@ -135,8 +135,8 @@ type encoder struct {
 	defaultType          string
 	hasOrder, hasDefault bool
 
-	// counts are the profiles of the scope beside which the view has CPU time.
-	counts map[int]bool
+	// cpuTimes are those that the view has beside profiles of the scope.
+	cpuTimes map[int]CPUTime
 
 	// out is the payload so far; the caller gets a copy of its exact size.
 	out     []byte
@@ -216,7 +216,7 @@ func (e *encoder) release() {
 	e.reset()
 	e.message, e.dict, e.strings.table = pprofile.Profiles{}, pprofile.ProfilesDictionary{}, pcommon.StringSlice{}
 	e.order, e.defaultType, e.reservedNames, e.origin = nil, "", nil, origin{}
-	e.view, e.counts = View{}, nil
+	e.view, e.cpuTimes = View{}, nil
 	if e.bytes() <= scan.MaxKeptBytes {
 		encoders.Put(e)
 	}
@@ -254,12 +254,15 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byt
 	for i, p := range members.profiles {
 		profile := scope.Profiles().At(p)
 		columns[i] = column{profile: p, samples: profile.Samples(), value: i % members.types}
+		if e.view.States != nil {
+			columns[i].states = e.view.States(profile)
+		}
 		samples = max(samples, profile.Samples().Len())
 		if i < members.types {
 			e.writeValueType(scan.ProfileSampleType, profile.SampleType(), p, "sample_type")
 		}
 	}
-	columns = e.addCPUTime(scope, columns)
+	columns = e.addCPUTime(columns)
 	types := members.types + len(columns) - len(members.profiles)
 	if !e.fits(0) {
 		e.stats.Dropped += samples

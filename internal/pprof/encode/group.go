@@ -75,7 +75,9 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	var groups [][]int
 	byKey := map[groupKey]int{}
 	profiles := scope.Profiles()
-	e.counts = e.view.counts(profiles)
+	if e.cpuTimes = nil; e.view.CPUTimes != nil {
+		e.cpuTimes = e.view.CPUTimes(profiles)
+	}
 	for i := range profiles.Len() {
 		p := profiles.At(i)
 		key := groupKey{
@@ -284,10 +286,14 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 	e.entries(p.AttributeIndices(), path, e.writeProfileAttribute)
 	e.out = appendUint(e.out, scan.ProfileTimeNanos, e.origin.time)
 	e.out = appendUint(e.out, scan.ProfileDurationNanos, e.origin.duration)
-	if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
+	period := uint64(p.Period())
+	if at := slices.IndexFunc(members.profiles, e.hasCPUTime); at >= 0 {
+		period = uint64(e.cpuTimes[members.profiles[at]].Period)
+		e.writeCPUType(scan.ProfilePeriodType)
+	} else if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
 		e.writeValueType(scan.ProfilePeriodType, t, index, "period_type")
 	}
-	e.out = appendUint(e.out, scan.ProfilePeriod, uint64(p.Period()))
+	e.out = appendUint(e.out, scan.ProfilePeriod, period)
 	e.writeDefaultSampleType(scope, members)
 }
 
@@ -298,7 +304,7 @@ func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members g
 		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, e.strings.add(e.defaultType))
 		return
 	}
-	if e.hasOrder || members.types == 1 && len(e.counts) == 0 {
+	if e.hasOrder || members.types == 1 && len(e.cpuTimes) == 0 {
 		return
 	}
 	first := scope.Profiles().At(members.profiles[0]).SampleType().TypeStrindex()

@@ -19,6 +19,7 @@ type column struct {
 	value   int // which of a pprof sample's values
 	// factor is what values are multiplied by if it is not 0.
 	factor int64
+	states int64 // of which the mean is written, as View has it
 }
 
 // valueAt returns the value of the kth observation of a sample; one that has only a timestamp counts 1.

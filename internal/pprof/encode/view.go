@@ -24,10 +24,15 @@ type View struct {
 	Sample func(attributes []int32, s pprofile.Sample) ViewedSample
 	// WithoutTraces leaves out the trace ids of links.
 	WithoutTraces bool
-	// CountsOfCPU returns the profiles of a scope that count samples of CPU time. Their pprofs get the time too, as a
-	// further sample type: count × period. If they have timestamps, Sample must not be nil.
-	CountsOfCPU func(profiles pprofile.ProfilesSlice) []int
+	// CPUTimes returns the profiles of a scope that have CPU time in another form than cpu/nanoseconds, such as numbers of
+	// samples. Their pprofs get it too, as a further sample type. If they have timestamps, Sample must not be nil.
+	CPUTimes func(profiles pprofile.ProfilesSlice) map[int]CPUTime
+	// States returns how many states a profile has, of which the mean is written; 0 or 1 for others.
+	States func(p pprofile.Profile) int64
 }
+
+// CPUTime is the CPU time of a profile: its values times Factor. Period is its period in nanoseconds.
+type CPUTime struct{ Factor, Period int64 }
 
 // ViewedSample is a sample of a view.
 type ViewedSample struct {
@@ -50,7 +55,7 @@ func (e *encoder) joinViewed(c *column, i int32, s pprofile.Sample) {
 		Stack: dictionary.StackIndex(s.StackIndex()), Link: dictionary.LinkIndex(viewed.Link),
 		Attributes: e.setOf(e.kept),
 	}
-	e.join.add(0, id, i, c.scaled(viewed.Value))
+	e.join.add(0, id, i, c.scaled(mean(viewed.Value, c.states)))
 }
 
 // typeName returns the payload's index of a string of a sample or period type.
@@ -63,30 +68,34 @@ func (e *encoder) typeName(strindex int32) (uint64, bool) {
 	return e.strings.index(strindex)
 }
 
-// counts returns the profiles beside which the view has CPU time.
-func (v *View) counts(profiles pprofile.ProfilesSlice) map[int]bool {
-	if v.CountsOfCPU == nil {
-		return nil
+// mean returns a sum of n values divided by n, rounded.
+func mean(sum, n int64) int64 {
+	if n < 2 {
+		return sum
 	}
-	counts := map[int]bool{}
-	for _, i := range v.CountsOfCPU(profiles) {
-		counts[i] = true
-	}
-	return counts
+	return sum/n + (sum%n+n/2)/n
 }
 
-// addCPUTime adds a column of CPU time, and writes its sample type, for each column that counts samples of it.
-func (e *encoder) addCPUTime(scope pprofile.ScopeProfiles, columns []column) []column {
+// addCPUTime adds a column of CPU time, and writes its sample type, for each column that has it in another form.
+func (e *encoder) addCPUTime(columns []column) []column {
 	for _, c := range columns {
-		if !e.counts[c.profile] {
+		time, ok := e.cpuTimes[c.profile]
+		if !ok {
 			continue
 		}
-		c.value, c.factor = len(columns), scope.Profiles().At(c.profile).Period()
+		c.value, c.factor = len(columns), time.Factor
 		columns = append(columns, c)
-		b, start := openMessage(e.out, scan.ProfileSampleType)
-		b = appendUint(b, scan.ValueTypeType, e.strings.add("cpu"))
-		b = appendUint(b, scan.ValueTypeUnit, e.strings.add("nanoseconds"))
-		e.out = closeMessage(b, start)
+		e.writeCPUType(scan.ProfileSampleType)
 	}
 	return columns
+}
+
+func (e *encoder) hasCPUTime(profile int) bool { return e.cpuTimes[profile] != CPUTime{} }
+
+// writeCPUType writes cpu/nanoseconds as a sample type or period type.
+func (e *encoder) writeCPUType(field int) {
+	b, start := openMessage(e.out, field)
+	b = appendUint(b, scan.ValueTypeType, e.strings.add("cpu"))
+	b = appendUint(b, scan.ValueTypeUnit, e.strings.add("nanoseconds"))
+	e.out = closeMessage(b, start)
 }

@@ -167,6 +167,14 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	require.NotZero(t, s.Add(profiletest.New().Resource("service.name", "none").Profile("samples", "count").
 		Period(0, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
 		Sample(profiletest.Value(9, "leaf")).Build(), noon).Profiles)
+	// async-profiler's times go before its samples.
+	for _, typ := range []string{"count", "ns"} {
+		require.NotZero(t, s.Add(profiletest.New().Resource("service.name", "java").Profile("itimer", typ).
+			Period(10, "itimer", "ns").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+			Sample(profiletest.Value(3, "leaf")).Build(), noon).Profiles)
+		c, _ := client(t, s.Querier, noon)
+		assert.EqualValues(t, map[string]int{"count": 30, "ns": 3}[typ], total(t, c, `{service_name="java"}`))
+	}
 	c, _ := client(t, s.Querier, noon)
 	assert.EqualValues(t, 9, total(t, c, `{service_name="none"}`))
 	at := noon.Add(-time.Minute).UnixMilli()
@@ -182,7 +190,7 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50",
-		"service_name=none 1769860800000:9", "service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
+		"service_name=none 1769860800000:9", "service_name=go 1769860800000:7", "service_name=java 1769860800000:3"}, seriesText(series.Msg.Series))
 }
 
 // Goroutine profiles can be queried by Pyroscope's name for them, too.

@@ -177,29 +177,36 @@ func (s *selection) match(in *answers.Series, matchers []*labels.Matcher) (rest 
 	return rest, true
 }
 
-// withCPUTime adds, to series that only count samples of CPU time (eBPF's, Splunk's), those of the time itself, as the
-// exporter pyroscope does.
+// withCPUTime adds, to series that have CPU time in another form, those of cpu/nanoseconds, as the exporter pyroscope
+// does: async-profiler's itimer/ns, and otherwise those that only count samples (eBPF's, Splunk's).
 func withCPUTime(list []answers.Series) []answers.Series {
-	cpu, count := model.SampleType{Type: "cpu", Unit: "nanoseconds"}, model.SampleType{Type: "samples", Unit: "count"}
+	cpu := model.SampleType{Type: "cpu", Unit: "nanoseconds"}
 	key := func(s *answers.Series) string { return fmt.Sprint(s.Service, "\x00", s.Profile, "\x00", s.Labels) }
 	var has map[string]bool
-	for i := range list {
-		s := &list[i]
-		if s.Type != count || s.PeriodType != cpu {
-			continue
-		}
-		if has == nil {
-			has = map[string]bool{}
-			for k := range list {
-				if list[k].Type == cpu {
-					has[key(&list[k])] = true
+	n := len(list)
+	for _, isCount := range []bool{false, true} {
+		for i := range n {
+			derived := list[i]
+			nanos, timesPeriod := kind.CPUTime(derived.Type.Type, derived.Type.Unit, derived.PeriodType.Type,
+				derived.PeriodType.Unit)
+			if nanos != 1 || timesPeriod != isCount || derived.Type == cpu {
+				continue
+			}
+			if has == nil {
+				has = map[string]bool{}
+				for k := range n {
+					if list[k].Type == cpu {
+						has[key(&list[k])] = true
+					}
 				}
 			}
+			if !has[key(&derived)] {
+				derived.Type, derived.PeriodType, derived.TimesPeriod = cpu, cpu, isCount
+				list = append(list, derived)
+			}
 		}
-		if !has[key(s)] {
-			derived := *s
-			derived.Type, derived.TimesPeriod = cpu, true
-			list = append(list, derived)
+		for k := n; k < len(list) && !isCount; k++ {
+			has[key(&list[k])] = true
 		}
 	}
 	return list
