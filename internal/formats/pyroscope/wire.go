@@ -14,6 +14,7 @@ package pyroscope
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -337,8 +338,8 @@ func ParsePushJSON(body []byte) ([]Series, error) {
 		Series []struct {
 			Labels  []Label
 			Samples []struct {
-				RawProfile []byte `json:"rawProfile"` // base64
-				Snake      []byte `json:"raw_profile"`
+				RawProfile base64Text `json:"rawProfile"`
+				Snake      base64Text `json:"raw_profile"`
 			}
 		}
 	}
@@ -359,4 +360,17 @@ func ParsePushJSON(body []byte) ([]Series, error) {
 		}
 	}
 	return p.series, nil
+}
+
+// base64Text is base64 with either alphabet, padded or not, as protobuf's mapping to JSON has it.
+type base64Text []byte
+
+// UnmarshalText decodes text.
+func (b *base64Text) UnmarshalText(text []byte) (err error) {
+	encoding := base64.RawStdEncoding
+	if bytes.ContainsAny(text, "-_") {
+		encoding = base64.RawURLEncoding
+	}
+	*b, err = encoding.AppendDecode(nil, bytes.TrimRight(text, "="))
+	return err
 }

@@ -148,6 +148,11 @@ func TestParsePush(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, series)
 	}
+	for _, text := range []string{"/+8=", "/+8", "_-8=", "_-8"} { // in JSON, protobuf allows each form of base64
+		series, err := ParsePushJSON([]byte(`{"series": [{"samples": [{"rawProfile": "` + text + `"}]}]}`))
+		require.NoError(t, err, text)
+		require.Equal(t, [][]byte{{0xff, 0xef}}, series[0].Profiles, text)
+	}
 	series, err := ParsePush(nil)
 	require.NoError(t, err)
 	require.Empty(t, series)
