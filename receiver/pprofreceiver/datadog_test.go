@@ -137,6 +137,8 @@ func TestDatadogsTags(t *testing.T) {
 			map[string]any{"service.name": "unknown_service"}},
 		"another type": {`{"tags_profiler":"service:s","info":{"application":{"version":1.2,"env":"prod"}}}`,
 			map[string]any{"service.name": "s", "deployment.environment.name": "prod"}},
+		"no object":   {`{"tags_profiler":"service:s","info":"x","start":7}`, map[string]any{"service.name": "s"}},
+		"not objects": {`{"tags_profiler":"service:s","info":{"application":[],"platform":null}}`, map[string]any{"service.name": "s"}},
 		"not a number": {`{"tags_profiler":"service:s,process_id:me"}`,
 			map[string]any{"service.name": "s", "process.pid": "me"}},
 	} {

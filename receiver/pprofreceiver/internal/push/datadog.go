@@ -28,31 +28,21 @@ type datadogEvent struct {
 	// fields are the tags of a form without the part.
 	fields [][]byte
 	// Start and End are the time of the upload's profiles.
-	Start, End eventTime
-	Info       struct {
-		Application struct{ Service, Env, Version eventText } `json:"application"`
-		Platform    struct{ Hostname eventText }              `json:"platform"`
-	} `json:"info"`
+	Start, End lenient[time.Time]
+	Info       lenient[struct {
+		Application lenient[struct{ Service, Env, Version lenient[string] }] `json:"application"`
+		Platform    lenient[struct{ Hostname lenient[string] }]              `json:"platform"`
+	}] `json:"info"`
 }
 
-// eventTime is a time as in RFC 3339, or none: an upload is not refused for its times.
-type eventTime struct{ time.Time }
+// lenient is a value, or the zero value for one of another type: an upload is not refused for a version that is a
+// number.
+type lenient[T any] struct{ value T }
 
 // UnmarshalJSON never fails.
-func (t *eventTime) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, &t.Time) != nil {
-		t.Time = time.Time{}
-	}
-	return nil
-}
-
-// eventText is a string, or none: an upload is not refused for a version that is a number.
-type eventText string
-
-// UnmarshalJSON never fails.
-func (t *eventText) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, (*string)(t)) != nil {
-		*t = ""
+func (l *lenient[T]) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &l.value) != nil {
+		l.value = *new(T)
 	}
 	return nil
 }
@@ -68,7 +58,7 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
 	for i := range profiles {
-		profiles[i].Identity, profiles[i].From, profiles[i].Until = identity, event.Start.Time, event.End.Time
+		profiles[i].Identity, profiles[i].From, profiles[i].Until = identity, event.Start.value, event.End.value
 	}
 	if err := s.ingestAll(r.Context(), profiles, 0); err != nil {
 		return err
@@ -77,8 +67,8 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-func timeOf(field []byte) (t eventTime) {
-	t.Time, _ = time.Parse(time.RFC3339, string(field)) // the zero time if it is none
+func timeOf(field []byte) (t lenient[time.Time]) {
+	t.value, _ = time.Parse(time.RFC3339, string(field)) // the zero time if it is none
 	return t
 }
 
@@ -150,7 +140,7 @@ var datadogAttributes = map[string]string{
 
 // putTo adds the tags of an upload to the attributes of its resource. If a tag is repeated, the first counts.
 func (e *datadogEvent) putTo(attributes pcommon.Map) error {
-	application := &e.Info.Application
+	application := &e.Info.value.Application.value
 	if n := strings.Count(e.Tags, ",") + 1 + len(e.fields); n > maxDatadogTags {
 		return fmt.Errorf("%d tags: there can be %d at most", n, maxDatadogTags)
 	}
@@ -158,8 +148,8 @@ func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 	for _, field := range e.fields {
 		tags = append(tags, string(field))
 	}
-	for _, tag := range append(tags, "service:"+string(application.Service), "env:"+string(application.Env),
-		"version:"+string(application.Version), "host:"+string(e.Info.Platform.Hostname)) {
+	for _, tag := range append(tags, "service:"+application.Service.value, "env:"+application.Env.value,
+		"version:"+application.Version.value, "host:"+e.Info.value.Platform.value.Hostname.value) {
 		key, value, _ := strings.Cut(strings.TrimSpace(tag), ":")
 		if attribute, isKnown := datadogAttributes[key]; isKnown {
 			key = attribute
