@@ -270,6 +270,14 @@ func TestHECAnswers(t *testing.T) {
 	response, answer := small.postHEC(t, eventPath, strings.Repeat(" ", 2000))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
 	assert.Equal(t, hec.TooLarge, answer.Code)
+	for body, want := range map[string]string{
+		"[" + good + "]":               "each event must be an object, one after another and in no list",
+		`{"host": 7, "event": "x"}`:    "`host` must not be of type number",
+		`{"fields": [], "event": "x"}`: "`fields` must not be of type array",
+	} {
+		_, answer = f.postHEC(t, eventPath, body)
+		assert.Contains(t, answer.Reason, want)
+	}
 	_, answer = f.postHEC(t, "/v1/logs", "x")
 	assert.Contains(t, answer.Reason, "OTLP logs go to the endpoints of `grpc` and `http`")
 	got := collectortest.Ask(t, http.MethodGet, "http://"+f.address("hec")+eventPath, nil)

@@ -78,7 +78,7 @@ func (e *Reader) Read(body []byte) (plog.Logs, *Fault) {
 			break
 		}
 		if err != nil {
-			return plog.Logs{}, badEvent(e.records, InvalidData, err.Error())
+			return plog.Logs{}, badEvent(e.records, InvalidData, reasonOf(err))
 		}
 		if e.records == MaxEvents {
 			return plog.Logs{}, &Fault{http.StatusRequestEntityTooLarge, Answer{
@@ -94,6 +94,19 @@ func (e *Reader) Read(body []byte) (plog.Logs, *Fault) {
 		return plog.Logs{}, &Fault{http.StatusBadRequest, Answer{Code: NoData}}
 	}
 	return e.logs, nil
+}
+
+// reasonOf explains why an event cannot be read.
+func reasonOf(err error) string {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return err.Error()
+	case wrong.Field == "":
+		return "each event must be an object, one after another and in no list, found: " + wrong.Value
+	default:
+		return "`" + strings.ToLower(wrong.Field) + "` must not be of type " + wrong.Value
+	}
 }
 
 func (e *Reader) append(next *received) *Fault {
@@ -149,7 +162,7 @@ func (e *Reader) append(next *received) *Fault {
 	if next.Event[0] == '"' {
 		var s string
 		if err := json.Unmarshal(next.Event, &s); err != nil {
-			return badEvent(e.records, InvalidData, err.Error())
+			return badEvent(e.records, InvalidData, reasonOf(err))
 		}
 		record.Body().SetStr(s)
 		return nil
@@ -158,7 +171,7 @@ func (e *Reader) append(next *received) *Fault {
 	decoder := json.NewDecoder(bytes.NewReader(next.Event))
 	decoder.UseNumber()
 	if err := decoder.Decode(&content); err != nil {
-		return badEvent(e.records, InvalidData, err.Error())
+		return badEvent(e.records, InvalidData, reasonOf(err))
 	}
 	setValue(record.Body(), content)
 	return nil
