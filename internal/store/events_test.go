@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -165,23 +164,6 @@ func TestHeatMapOfALongTime(t *testing.T) {
 	assert.True(t, h.IsCut)
 	assert.Equal(t, at(400), h.From)
 	assert.Equal(t, 2, h.Observations)
-}
-
-// Further values than those of 32 groups are one group.
-func TestOtherGroup(t *testing.T) {
-	s := New(testConfig())
-	for i := range 40 {
-		add(t, s, fmt.Sprint(i), "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf"))
-	}
-	sel := model.Selection{Service: "shop", Profile: "process_cpu", GroupBy: "service.instance.id"}
-	line, err := s.Timeline(t.Context(), sel, 1, noon.Add(time.Minute))
-	require.NoError(t, err)
-	require.Len(t, line.Groups, 33)
-	for _, g := range line.Groups {
-		sum, _ := answers.Sum(g.Values)
-		assert.InDelta(t, map[bool]float64{true: 8, false: 1}[g.Name == answers.OtherGroup], sum, 1e-6, g.Name)
-	}
-	assert.EqualValues(t, 40, sum(t, s, sel))
 }
 
 // What a time line has of a profile that is cut is what its observations in the selected time add up to.

@@ -14,8 +14,10 @@ import (
 // filter decides, for one block, which samples have the attributes of a selection. Callers that read samples
 // through it must check the memory.
 type filter struct {
-	dict   *dictionary.Dictionary
+	dict *dictionary.Dictionary
+	// memory has taken bytes for what is known of the block.
 	memory *model.Memory
+	taken  int
 	keys   []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
@@ -62,6 +64,11 @@ type seriesAttributeKey struct {
 type stringOf struct {
 	index dictionary.StringIndex
 	has   bool
+}
+
+func (f *filter) grow(n int) {
+	f.taken += n
+	_ = f.memory.Grow(n) // loops check
 }
 
 func (f *filter) lookupKey(key string) (dictionary.StringIndex, bool) {
@@ -173,10 +180,14 @@ func (f *filter) value(set dictionary.AttributeSetIndex, key dictionary.StringIn
 }
 
 func (f *filter) valueAt(i dictionary.AttributeIndex) string {
+	attribute := f.dict.Attributes.At(i)
+	if s, is := attribute.Value.Str(); is && len(s) <= maxValueBytes {
+		return s
+	}
 	value, ok := f.values[i]
 	if !ok {
-		value = cutValue(f.dict.Attributes.At(i).Value.AsString())
-		_ = f.memory.Grow(cacheBytes + len(value))
+		value = cutValue(attribute.Value.AsString())
+		f.grow(cacheBytes + len(value))
 		f.values[i] = value
 	}
 	return value
@@ -188,7 +199,7 @@ func (f *filter) seriesValue(sr *model.BlockSeries, key dictionary.StringIndex) 
 	at := seriesAttributeKey{sr.Resource, sr.Attributes, key}
 	known, ok := f.series[at]
 	if !ok {
-		_ = f.memory.Grow(cacheBytes)
+		f.grow(cacheBytes)
 		if known.value, known.has = f.value(sr.Attributes, key); !known.has {
 			known.value, known.has = f.value(sr.Resource, key)
 		}
@@ -239,7 +250,7 @@ func (f *filter) sample(set dictionary.AttributeSetIndex, required uint64) bool 
 	key := filterSet{set: set, required: required}
 	match, ok := f.sets[key]
 	if !ok {
-		_ = f.memory.Grow(cacheBytes)
+		f.grow(cacheBytes)
 		match = true
 		for i, k := range f.keys {
 			if required&(1<<i) != 0 {

@@ -32,6 +32,8 @@ type Summary struct {
 type Graph struct {
 	*Tree
 	Summary
+	// MoreGroups is how many values of the attribute that divides it share OtherGroup.
+	MoreGroups int
 }
 
 // FlameGraph merges the selected samples into a tree of at most maxNodes.
@@ -50,18 +52,22 @@ func (s *Querier) graph(ctx context.Context, sides []model.Selection, maxNodes i
 	err := memory.Fitted(func(parts int) (err error) {
 		b := newTreeBuilder(memory)
 		b.parts = parts
-		selected := make([]*Selected, len(sides))
+		selected, scans := make([]*Selected, len(sides)), make([]*scan, len(sides))
 		for side, sel := range sides {
 			selected[side], err = s.Select(ctx, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory})
 			if err != nil {
 				return err
 			}
 			defer selected[side].Close()
+			scans[side] = selected[side].scan
 		}
 		if differ(selected) {
 			for _, in := range selected {
 				in.countTime()
 			}
+		}
+		if g.MoreGroups, err = divide(scans...); err != nil {
+			return err
 		}
 		for side, in := range selected {
 			if err := in.addTo(b, side); err != nil {

@@ -77,7 +77,7 @@ type weightedProfile struct {
 func (v *View) scan(q *Query, types []model.SampleType) *scan {
 	s := &scan{
 		view: v, query: q, types: types, byType: map[model.SampleType]int{}, services: q.Services(),
-		rules: make([]rule, len(types)), sel: &q.Selection, groups: newGroups(), memory: v.Memory,
+		rules: make([]rule, len(types)), sel: &q.Selection, groups: newGroups(v.Memory, ""), memory: v.Memory,
 	}
 	for i, t := range types {
 		s.byType[t] = i
@@ -167,7 +167,9 @@ func (s *scan) service(b model.Block, service string, withDictionary bool,
 			return &model.DamagedError{Block: b, Err: model.ErrRange}
 		}
 	}
-	return s.usePart(use)
+	err = s.usePart(use)
+	s.memory.Release(s.filter.taken)
+	return err
 }
 
 // usePart calls use with the series of the part of which the attributes of the selection may match.

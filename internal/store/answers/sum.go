@@ -5,89 +5,11 @@ package answers
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
-
-const (
-	// maxGroups is the largest number of groups; further values go into one group.
-	maxGroups = 32
-	// OtherGroup is the name of that group.
-	OtherGroup = "(other)"
-	// NoGroup is the group of samples without the attribute.
-	NoGroup = "(none)"
-)
-
-// groups numbers the values that an answer is divided by. Without a key there is only group 0, whose name is empty.
-type groups struct {
-	names  []string
-	byName map[string]int
-	// sets[set] is the group of samples of the current block with that set of attributes.
-	sets map[dictionary.AttributeSetIndex]int
-}
-
-func newGroups() *groups {
-	return &groups{byName: map[string]int{}, sets: map[dictionary.AttributeSetIndex]int{}}
-}
-
-// number returns the number of the group of a value. Beyond maxGroups, all values share OtherGroup.
-func (g *groups) number(value string) int {
-	if i, ok := g.byName[value]; ok {
-		return i
-	}
-	if len(g.names) == maxGroups {
-		if value != OtherGroup {
-			return g.number(OtherGroup)
-		}
-	} else if len(g.names) > maxGroups {
-		return g.byName[OtherGroup]
-	}
-	i := len(g.names)
-	value = strings.Clone(value) // values are parts of a block
-	g.names = append(g.names, value)
-	g.byName[value] = i
-	return i
-}
-
-// groupOnSamples is the name of the key of GroupBy for filter.samplesHave: a filter can have the same key, and asks for
-// some values.
-const groupOnSamples = "\x00group"
-
-// groupOf returns the group of the samples of a series, except, if isGroup is false, those that have the attribute
-// themselves.
-func (f *filter) groupOf(sel *model.Selection, sr *model.BlockSeries) (group string, isGroup bool) {
-	if sel.GroupBy == "" {
-		return "", true
-	}
-	if !f.hasGroupKey {
-		return NoGroup, true
-	}
-	value, ok := f.seriesValue(sr, f.groupKey)
-	if !ok {
-		return NoGroup, false
-	}
-	return value, !f.samplesHave(sr, groupOnSamples, f.groupKey, nil)
-}
-
-// ofSample returns the group of samples with a set of attributes, or, if these do not decide it, that of their series.
-func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, ofSeries string) int {
-	i, ok := g.sets[set]
-	if !ok {
-		i = -1
-		if value, has := f.value(set, f.groupKey); has {
-			i = g.number(value)
-		}
-		_ = f.memory.Grow(cacheBytes)
-		g.sets[set] = i
-	}
-	if i >= 0 {
-		return i
-	}
-	return g.number(ofSeries)
-}
 
 // whole reports whether all samples of a profile belong to the selection and to one group.
 func (s *scan) whole(w *weightedProfile) bool {

@@ -23,6 +23,8 @@ type Timeline struct {
 	// From is the start of the first step, Step its length, in Unix nanoseconds.
 	From, Step int64
 	Groups     []TimelineGroup
+	// MoreGroups is how many values of the attribute share OtherGroup.
+	MoreGroups int
 }
 
 // TimelineGroup is one value of the attribute that a timeline is divided by.
@@ -76,6 +78,9 @@ func (v *View) timeline(q *Query, points int, now time.Time, status *Status) (*T
 	}
 	tl := &Timeline{Type: planned.Type, Values: planned.Values}
 	n := tl.steps(&q.Selection, &s.rules[0], points, now, status)
+	if tl.MoreGroups, err = divide(s); err != nil {
+		return nil, err
+	}
 	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, carried: map[carriedKey]*carriedStep{},
 		parts: map[partKey]bool{}}
 	if err := p.draw(); err != nil {

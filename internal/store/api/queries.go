@@ -176,8 +176,8 @@ func (s *server) timeline(r *request) (*answer, error) {
 		return nil, err
 	}
 	a := r.json()
-	a.format(`{"type":%s,"unit":%s,"kind":%q,"from":%d,"step_ms":%d,"groups":`,
-		quote(t.Type.String()), quote(t.Type.Unit), t.Values, millis(t.From), millis(t.Step))
+	a.format(`{"type":%s,"unit":%s,"kind":%q,"from":%d,"step_ms":%d,"more_groups":%d,"groups":`,
+		quote(t.Type.String()), quote(t.Type.Unit), t.Values, millis(t.From), millis(t.Step), t.MoreGroups)
 	a.list(len(t.Groups), func(i int) {
 		g := &t.Groups[i]
 		a.format(`{"name":%s,"values":`, quote(g.Name))
@@ -292,7 +292,8 @@ func (s *server) diff(r *request) (*answer, error) {
 func (r *request) graphAnswer(g *answers.Graph, more string) (*answer, error) {
 	a := r.json()
 	a.head(g.Summary, g.Total[0])
-	a.format(`%s"profiles":%d,"truncated":%d,"pruned":%t,"frames":`, more, g.Profiles, g.Truncated, g.IsPruned)
+	a.format(`%s"profiles":%d,"truncated":%d,"pruned":%t,"more_groups":%d,"frames":`, more, g.Profiles, g.Truncated, g.IsPruned,
+		g.MoreGroups)
 	a.frames(g.Frames)
 	a.raw(`,"nodes":`)
 	a.nodes(g.Tree)

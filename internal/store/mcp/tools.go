@@ -332,6 +332,9 @@ func timeline(c *call, in *timelineIn) error {
 		return columns
 	})
 	c.leftOut(leftOut, "steps", "fewer `points`")
+	if tl.MoreGroups > 0 {
+		c.linef("%s is the sum of %d further values", answers.OtherGroup, tl.MoreGroups)
+	}
 	c.leftOut(len(tl.Groups)-len(shown), "values of the attribute", "a larger `limit`, or `attributes`")
 	return nil
 }

@@ -61,7 +61,8 @@ export class Timeline {
       const dot = el('i');
       dot.style.background = this.color(groups, i);
       // These are not values of the attribute: the API adds up samples without it, and those of further values.
-      if (name === '(none)' || name === '(other)') return el('span', {class: 'chip'}, dot, name);
+      if (name === '(none)') return el('span', {class: 'chip'}, dot, name);
+      if (name === '(other)') return el('span', {class: 'chip'}, dot, `(other: ${answer.more_groups} smaller values)`);
       return el('button', {type: 'button', class: 'chip', title: 'Show only this', onclick: () => this.on.group(name)}, dot, clean(name, 60) || '(empty)');
     }));
     this.draw();
