@@ -97,3 +97,65 @@ func TestTimeLinesDoNotDependOnBlocks(t *testing.T) {
 		}
 	}
 }
+
+// A state that is sent again counts once, a total, too, and a delta each time: at once, when newer ones are known, when
+// its hour is on disk, and after a restart. Parts of a state that only differ in their functions all count.
+func TestWhatIsSentAgain(t *testing.T) {
+	for _, c := range []struct {
+		typ, profile, unit string
+		seconds            uint64
+		want               int64
+	}{
+		{"cpu", "process_cpu", "nanoseconds", 10, 6000}, {"inuse_space", "memory", "bytes", 0, 600},
+		{"goroutine", "goroutine", "count", 0, 600}, {"widgets", "widgets", "things", 0, 600},
+		{"alloc_space", "memory", "bytes", 0, 800},
+	} {
+		for _, when := range []string{"at once", "later", "on disk", "after a restart", "after a kill"} {
+			t.Run(c.typ+" "+when, func(t *testing.T) {
+				cfg := diskConfig(t, t.TempDir())
+				s := open(t, cfg)
+				ten := noon.Add(-2 * time.Hour) // within one quarter of a day
+				now := ten
+				send := func(i, part int) {
+					s.Add(profiletest.New().Resource("service.name", "shop").Profile(c.typ, c.unit).
+						Time(uint64(ten.Add(time.Duration(i)*time.Minute).UnixNano()), c.seconds*1e9).
+						Sample(profiletest.Value(int64(100*(i+1)), "alloc", fmt.Sprint("caller", part))).Build(), now)
+				}
+				for i := range 5 {
+					for part := range 2 {
+						send(i, part)
+						if when == "at once" {
+							send(i, part)
+						}
+					}
+					now = now.Add(time.Minute)
+				}
+				switch when {
+				case "on disk":
+					now = ten.Add(61 * time.Minute)
+					s.Maintain(now)
+				case "after a restart":
+					require.NoError(t, s.Close())
+					s = open(t, cfg)
+				case "after a kill":
+					require.NoError(t, s.Kill())
+					s = open(t, cfg)
+				}
+				for i := range 5 {
+					for part := range 2 {
+						if when != "at once" {
+							send(i, part)
+						}
+					}
+				}
+				sel := model.Selection{Service: "shop", Profile: c.profile, Type: c.typ, From: ten.UnixNano(),
+					Until: ten.Add(5 * time.Minute).UnixNano()}
+				for _, hours := range []int{0, 1, 9, 40} {
+					s.Maintain(ten.Add(time.Duration(hours) * time.Hour))
+					require.Equal(t, c.want, sum(t, s, sel), "after %d hours", hours)
+				}
+				require.NoError(t, s.Close())
+			})
+		}
+	}
+}

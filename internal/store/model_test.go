@@ -25,6 +25,7 @@ type message struct {
 	window     time.Duration
 	resolution time.Duration
 	profiles   []*modelProfile
+	isAgain    bool
 }
 
 // modelProfile is a profile of one type.
@@ -124,6 +125,9 @@ func (m *naiveStore) add(of *message) {
 			}
 		}
 		before := m.known[p.series()]
+		if p.values == kind.Gauge && of.isAgain {
+			continue
+		}
 		switch p.values {
 		case kind.Gauge:
 			m.addState(c, before, int64(of.resolution))

@@ -83,6 +83,8 @@ type history struct {
 	number    int
 	instances []*instance
 	wasCut    bool
+	// fresh is from which message on the series are known.
+	fresh int
 }
 
 // instance is a process that sends profiles every interval.
@@ -153,6 +155,8 @@ func (h *history) operation() {
 			h.now = h.now.Add(pick(h.rnd, time.Second, 10*time.Second, 30*time.Second, 5*time.Minute))
 			h.add(h.now)
 		}
+	case 7:
+		h.sendAgain()
 	case 8, 9: // late
 		h.add(h.now.Add(-time.Duration(h.rnd.Int64N(int64(h.store.Window() * 11 / 10)))).Truncate(time.Second))
 	case 10, 11:
@@ -249,6 +253,11 @@ func (h *history) losePower() {
 	}
 	h.disk.heal()
 	h.maintain()
+	for _, m := range h.model.messages[h.durable:] {
+		if m.isAgain {
+			return // nobody could tell whether it is lost
+		}
+	}
 	if h.rnd.IntN(4) > 0 || h.number == 0 {
 		h.instances = nil // what the log knew of their series may be lost, although their profiles are in blocks
 	} else {
@@ -275,7 +284,7 @@ func (h *history) losePower() {
 		h.note("%d messages are lost", len(h.model.messages)-n)
 		h.model = newModel(h.model.messages[:n])
 	}
-	h.durable = n
+	h.durable, h.fresh = n, n
 }
 
 func (m *message) frame() string { return fmt.Sprint("message ", m.number) }
@@ -391,6 +400,27 @@ func (h *history) add(at time.Time) {
 		len(m.profiles))
 	require.Equal(h.t, h.model.refused-refused, added.Refused[model.RefusedOrder])
 	require.Equal(h.t, len(m.profiles), added.Profiles+added.Refused[model.RefusedOrder])
+}
+
+// sendAgain sends one of the last messages again, as a sender that got no answer.
+func (h *history) sendAgain() {
+	list := h.model.messages[max(h.fresh, len(h.model.messages)-20):]
+	if len(list) == 0 {
+		return
+	}
+	m := *pick(h.rnd, list...)
+	if h.now.Sub(m.arrived) > time.Hour || slices.ContainsFunc(m.profiles, func(p *modelProfile) bool {
+		return h.now.UnixNano()-p.time > int64(h.store.Window())/2
+	}) {
+		return // it may be kept under another time, or its series forgotten
+	}
+	m.arrived, m.isAgain = h.now, true
+	refused := h.model.refused
+	if added := h.store.Add(m.build().Build(), h.now); added.Err == nil {
+		h.model.add(&m)
+		require.Equal(h.t, h.model.refused-refused, added.Refused[model.RefusedOrder])
+		h.note("message %d again", m.number)
+	}
 }
 
 // first returns when what is kept of a message begins.

@@ -38,7 +38,7 @@ const (
 	// Old profiles are dropped a block at a time.
 	blockCount = 8
 	// useBytes estimates the memory of what the store knows of a series.
-	useBytes = 256
+	useBytes = 512
 	// maxMessagePart is the part of the bytes that a message may take.
 	maxMessagePart = 4
 )

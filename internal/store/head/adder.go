@@ -249,7 +249,7 @@ func (a *message) profile(index int, p pprofile.Profile, series int32, attribute
 	a.before = append(a.before, seriesBefore{sr.Use, sr.Use.Totals, sr.Use.Gauge})
 	switch c.Values {
 	case kind.Gauge:
-		sr.Use.Gauge.Hold(&c.Profile, cols.Hash(), a.resolution)
+		sr.Use.Gauge.Hold(&c.Profile, a.block.hash(cols), a.resolution)
 	case kind.Cumulative:
 		before := sr.Use.Totals.Bytes()
 		isInOrder := sr.Use.Difference(cols, &c.Profile)

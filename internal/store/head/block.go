@@ -35,6 +35,8 @@ type Block struct {
 	byMeta map[model.Meta]int32
 	// bySet has, for the attributes of profiles, those that are of their series.
 	bySet map[dictionary.AttributeSetIndex]OwnAttributes
+	// contents are for states.
+	contents dictionary.Contents
 
 	Begun time.Time
 	// Until is the latest end of a profile, in Unix nanoseconds.
@@ -122,6 +124,7 @@ func New(now time.Time) *Block {
 func (e *Block) Freeze() {
 	e.Dict.Freeze()
 	e.ByKey, e.byID, e.byMeta, e.bySet, e.recorder = nil, nil, nil, nil, recorder{}
+	e.contents = dictionary.Contents{}
 	e.Measure()
 }
 
@@ -152,7 +155,14 @@ func (e *Block) DropGone() (profiles int) {
 
 // Measure brings the memory of the block up to date.
 func (e *Block) Measure() {
-	e.Bytes = e.Dict.MemoryBytes() + e.chunkBytes + len(e.Series)*SeriesBytes + len(e.Metas)*2*64 + len(e.bySet)*128
+	e.Bytes = e.Dict.MemoryBytes() + e.contents.MemoryBytes() + e.chunkBytes + len(e.Series)*SeriesBytes +
+		len(e.Metas)*2*64 + len(e.bySet)*128
+}
+
+// hash returns a hash of observations that is the same in all blocks.
+func (e *Block) hash(c *Encoder) uint64 {
+	e.contents.Update(e.Dict)
+	return c.hash(&e.contents)
 }
 
 // Meta returns the position of a Meta, which it adds if it is new.

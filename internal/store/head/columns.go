@@ -6,6 +6,7 @@ package head
 import (
 	"encoding/binary"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -34,14 +35,12 @@ func (c *Encoder) Reset() {
 	c.Timestamps, c.Values = c.Timestamps[:0], c.Values[:0]
 }
 
-// Hash returns a hash of the observations, whatever their order.
-func (c *Encoder) Hash() (sum uint64) {
+// hash returns a hash of the observations, whatever their order, with what they refer to.
+func (c *Encoder) hash(of *dictionary.Contents) (sum uint64) {
 	for i, value := range c.Values {
-		h, key := uint64(value), c.Key(i)
-		for _, part := range [...]int32{key.Stack, key.Attributes, key.Link} {
-			h = (h ^ h>>32 ^ uint64(part)) * 0x9e3779b97f4a7c15
-		}
-		sum += h ^ h>>32
+		key := c.Key(i)
+		h := dictionary.Combine(of[dictionary.StackTable][key.Stack], of[dictionary.SetTable][key.Attributes])
+		sum += dictionary.Combine(dictionary.Combine(h, of[dictionary.LinkTable][key.Link]), uint64(value))
 	}
 	return sum
 }

@@ -148,9 +148,6 @@ func (k *Known) TrimTotals(most int) int {
 // BeginBlock moves the totals of all series to the dictionary of a new block. It drops the oldest of them if these
 // alone would take more than some bytes there, and returns their number.
 func (k *Known) BeginBlock(dict *dictionary.Dictionary, most int) (dropped int) {
-	for _, use := range k.Series {
-		use.Gauge.BeginBlock()
-	}
 	list := k.withTotals()
 	var moves *mover.Mover
 	for i, use := range list {

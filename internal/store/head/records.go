@@ -163,7 +163,7 @@ func (r *Replay) add(rec *record) error {
 			return model.ErrRange
 		}
 		sr := &e.Series[in.Series]
-		sr.Use.Restore(&in.Chunk, e.Begun)
+		sr.Use.Restore(&in.Chunk, e)
 		e.Add(sr, in.Chunk)
 	}
 	e.recorder = recorder{mark: e.Dict.Mark(), metas: len(e.Metas), series: len(e.Series)}

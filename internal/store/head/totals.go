@@ -198,8 +198,8 @@ func (t *Totals) Bytes() int {
 
 // Restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun,
 // whatever its time is.
-func (u *Use) Restore(c *Chunk, begun time.Time) {
-	for _, t := range []time.Time{begun, time.Unix(0, c.Last())} {
+func (u *Use) Restore(c *Chunk, e *Block) {
+	for _, t := range []time.Time{e.Begun, time.Unix(0, c.Last())} {
 		if t.After(u.Last) {
 			u.Last = t
 		}
@@ -215,7 +215,7 @@ func (u *Use) Restore(c *Chunk, begun time.Time) {
 		return nil
 	})
 	if c.Values == kind.Gauge {
-		u.Gauge.See(c.Start, cols.Hash())
+		u.Gauge.See(c.Start, e.hash(&cols))
 		return
 	}
 	now := &Totals{At: c.End, Since: c.Start, Rows: cols.totals()}

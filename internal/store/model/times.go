@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
@@ -112,15 +113,16 @@ const (
 // GaugeTimes are the time of a series' last gauge, and that from the one before.
 type GaugeTimes struct {
 	At, Interval int64
-	// parts are hashes of the profiles of that time: several if one was divided.
-	parts []uint64
+	// Seen are hashes of the last profiles and their times.
+	Seen []uint64
 }
 
-// maxParts bounds the parts of a gauge.
-const maxParts = 1024
+// maxSeen is how many of the last gauges of a series are known when they are sent again: those of five minutes, every
+// ten seconds.
+const maxSeen = 32
 
 // Hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before. One that
-// was sent again does not count. hash is that of its values.
+// was sent again does not count. hash is that of its content.
 func (g *GaugeTimes) Hold(p *Profile, hash uint64, resolution int64) {
 	isNew := g.See(p.End, hash)
 	p.Start = p.End
@@ -129,25 +131,19 @@ func (g *GaugeTimes) Hold(p *Profile, hash uint64, resolution int64) {
 	}
 }
 
-// BeginBlock forgets the hashes of parts, which are of the dictionary of the block before.
-func (g *GaugeTimes) BeginBlock() { g.parts = nil }
-
-// See notes the time of a gauge, and reports whether it is a new one or another part of the last one. A series that was
-// missing for more than four intervals keeps its previous interval.
+// See notes the time of a gauge, and reports whether it is a new one, or another part of one. A series that was missing
+// for more than four intervals keeps its previous interval.
 func (g *GaugeTimes) See(at int64, hash uint64) (isNew bool) {
-	switch {
-	case at < g.At:
-		return true
-	case at > g.At:
-		g.parts = nil
-	case slices.Contains(g.parts, hash) || len(g.parts) == maxParts:
+	hash = dictionary.Combine(hash, uint64(at))
+	if slices.Contains(g.Seen, hash) {
 		return false
 	}
-	g.parts = append(g.parts, hash)
-	since := at - g.At
-	if g.At != 0 && since > 0 && (g.Interval == 0 || since <= 4*g.Interval) {
-		g.Interval = min(since, MaxGaugeInterval)
+	g.Seen = slices.Concat(g.Seen[max(0, len(g.Seen)+1-maxSeen):], []uint64{hash})
+	if since := at - g.At; since > 0 {
+		if g.At != 0 && (g.Interval == 0 || since <= 4*g.Interval) {
+			g.Interval = min(since, MaxGaugeInterval)
+		}
+		g.At = at
 	}
-	g.At = at
 	return true
 }
