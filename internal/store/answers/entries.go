@@ -24,7 +24,7 @@ const (
 	writtenBytes         = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
 	eventBytes           = 128
 	laneBytes            = 512 // a set of attributes with its names of a lane and a state
-	finishedBytes        = 57  // of a node while a tree is finished
+	finishedBytes        = 61  // of a node while a tree is finished
 	shownBytes           = 88  // of a frame in a tree
 	orderBytes           = 64  // of a frame while nodes are ordered
 	pointBytes           = 20  // of a line in a timeline

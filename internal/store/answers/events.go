@@ -297,10 +297,14 @@ func (c *eventCollector) add(e collectedEvent) {
 	}
 }
 
-// keepLongest keeps the longest events, up to the limit, ordered by their starts.
+// keepLongest keeps the longest events, up to the limit; of equally long ones, the first.
 func (c *eventCollector) keepLongest() {
 	if more := len(c.events) - c.limit; more > 0 {
-		slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(b.End-b.Start, a.End-a.Start) })
+		names := byNumber(c.lanes)
+		slices.SortStableFunc(c.events, func(a, b collectedEvent) int {
+			return cmp.Or(cmp.Compare(b.End-b.Start, a.End-a.Start), cmp.Compare(a.Start, b.Start),
+				strings.Compare(names[a.Lane], names[b.Lane]))
+		})
 		c.events = c.events[:c.limit]
 		c.leftOut += more
 	}

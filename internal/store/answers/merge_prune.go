@@ -97,7 +97,7 @@ func (m *merger) largest(n int) []bool {
 			sizes[i/m.types] = max(sizes[i/m.types], value(i)/whole)
 		}
 	}
-	return largest(sizes, n, func(i int, _ []bool) bool { return !m.leftOut[m.rows[i].stack] })
+	return largest(sizes, n, nil, func(i int, _ []bool) bool { return !m.leftOut[m.rows[i].stack] })
 }
 
 // maxLeftOut is how many outermost locations are kept apart in what is left out.

@@ -35,11 +35,11 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 			*parent = otlp.SaturatingAdd(*parent, total[side][i])
 		}
 	}
-	keep := b.largest(maxNodes)
+	order := b.preorder()
 	if err := b.memory.Check(); err != nil {
 		return nil, err
 	}
-	first, next := b.children(keep)
+	keep := b.largest(maxNodes, order)
 	if err := b.memory.Check(); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	if withBase {
 		t.BaseSelf, t.BaseTotal = make([]int64, 0, size), make([]int64, 0, size)
 	}
-	b.fill(t, first, next, total)
+	b.fill(t, order, keep, total)
 	for i := range keep {
 		if !keep[i] && b.frame[i] != leftOut && (total[0][i] != 0 || total[1][i] != 0) {
 			t.Truncated++
@@ -60,13 +60,14 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	return t, b.memory.Keep(treeBytes)
 }
 
-// fill adds the nodes to a tree.
-func (b *treeBuilder) fill(t *Tree, first, next []int32, total [2][]int64) {
+// fill adds the nodes to keep to a tree, in their order.
+func (b *treeBuilder) fill(t *Tree, order []int32, keep []bool, total [2][]int64) {
 	position := make([]int32, len(b.parent))
 	usedFrame := slices.Repeat([]int32{-1}, len(b.frames))
-	// Depth first, with the links as the stack: to the first child, otherwise to the next sibling of the nearest
-	// ancestor.
-	for i := int32(0); i >= 0; {
+	for _, i := range order {
+		if !keep[i] {
+			continue
+		}
 		position[i] = int32(len(t.Frame))
 		frame, parent := int32(-1), int32(-1)
 		if i > 0 {
@@ -82,23 +83,13 @@ func (b *treeBuilder) fill(t *Tree, first, next []int32, total [2][]int64) {
 		if t.BaseSelf != nil {
 			t.BaseSelf, t.BaseTotal = append(t.BaseSelf, b.self[1][i]), append(t.BaseTotal, total[1][i])
 		}
-		if first[i] >= 0 {
-			i = first[i]
-			continue
-		}
-		for i > 0 && next[i] < 0 {
-			i = b.parent[i]
-		}
-		if i <= 0 {
-			break
-		}
-		i = next[i]
 	}
 }
 
 // largest marks the nodes that stay. The size of a node is the sum of the values at and below it, without their signs:
-// it is never larger than its parent, so what stays is a tree.
-func (b *treeBuilder) largest(maxNodes int) []bool {
+// it is never larger than its parent, so what stays is a tree. Of equal ones, the first of order stay, in which parents
+// come before their children.
+func (b *treeBuilder) largest(maxNodes int, order []int32) []bool {
 	n := len(b.parent)
 	sizes := make([]int64, n)
 	for side := range b.self {
@@ -117,12 +108,14 @@ func (b *treeBuilder) largest(maxNodes int) []bool {
 		}
 	}
 	sizes[0] = math.MaxInt64
-	// Parents come before their children, so the result is a tree.
-	return largest(sizes, maxNodes, func(i int, keep []bool) bool { return i == 0 || sizes[i] > 0 && keep[b.parent[i]] })
+	return largest(sizes, maxNodes, order, func(i int, keep []bool) bool {
+		return i == 0 || sizes[i] > 0 && keep[b.parent[i]]
+	})
 }
 
-// largest marks the n largest of sizes. Of equal ones, it marks the first that may be kept.
-func largest[T cmp.Ordered](sizes []T, n int, mayKeep func(i int, keep []bool) bool) []bool {
+// largest marks the n largest of sizes. Of equal ones, it marks the first in an order that may be kept; nil is that of
+// sizes.
+func largest[T cmp.Ordered](sizes []T, n int, order []int32, mayKeep func(i int, keep []bool) bool) []bool {
 	keep := make([]bool, len(sizes))
 	least := slices.Sorted(slices.Values(sizes))[max(len(sizes)-n, 0)]
 	for i, size := range sizes {
@@ -130,8 +123,14 @@ func largest[T cmp.Ordered](sizes []T, n int, mayKeep func(i int, keep []bool) b
 			n--
 		}
 	}
-	for i, size := range sizes {
-		if size == least && n > 0 && mayKeep(i, keep) {
+	for i := range sizes {
+		if order != nil {
+			if i == len(order) {
+				break
+			}
+			i = int(order[i])
+		}
+		if sizes[i] == least && n > 0 && mayKeep(i, keep) {
 			keep[i] = true
 			n--
 		}
@@ -139,8 +138,31 @@ func largest[T cmp.Ordered](sizes []T, n int, mayKeep func(i int, keep []bool) b
 	return keep
 }
 
-// children links the nodes that stay: the first child of each, and the next of its siblings, by name.
-func (b *treeBuilder) children(keep []bool) (first, next []int32) {
+// preorder returns the nodes as a walk meets them, depth first, children in the order of their names: the order of nodes
+// in a tree follows from that of blocks.
+func (b *treeBuilder) preorder() []int32 {
+	first, next := b.children()
+	order := make([]int32, 0, len(b.parent))
+	// The links are the stack: to the first child, otherwise to the next sibling of the nearest ancestor.
+	for i := int32(0); i >= 0; {
+		order = append(order, i)
+		if first[i] >= 0 {
+			i = first[i]
+			continue
+		}
+		for i > 0 && next[i] < 0 {
+			i = b.parent[i]
+		}
+		if i <= 0 {
+			break
+		}
+		i = next[i]
+	}
+	return order
+}
+
+// children links the nodes: the first child of each, and the next of its siblings, by name.
+func (b *treeBuilder) children() (first, next []int32) {
 	order := make([]int32, len(b.frames))
 	for i := range order {
 		order[i] = int32(i)
@@ -157,8 +179,9 @@ func (b *treeBuilder) children(keep []bool) (first, next []int32) {
 	}
 	// Counting sort of the nodes by their frames' ranks.
 	starts := make([]int32, len(b.frames)+1)
-	for i := 1; i < len(keep); i++ {
-		if keep[i] {
+	n := len(b.parent)
+	for i := 1; i < n; i++ {
+		if b.frame[i] != leftOut {
 			starts[rank[b.frame[i]]+1]++
 		}
 	}
@@ -166,14 +189,14 @@ func (b *treeBuilder) children(keep []bool) (first, next []int32) {
 		starts[r] += starts[r-1]
 	}
 	byRank := make([]int32, starts[len(starts)-1])
-	for i := 1; i < len(keep); i++ {
-		if keep[i] {
+	for i := 1; i < n; i++ {
+		if b.frame[i] != leftOut {
 			r := rank[b.frame[i]]
 			byRank[starts[r]] = int32(i)
 			starts[r]++
 		}
 	}
-	first, next = slices.Repeat([]int32{-1}, len(keep)), slices.Repeat([]int32{-1}, len(keep))
+	first, next = slices.Repeat([]int32{-1}, n), slices.Repeat([]int32{-1}, n)
 	for k := len(byRank) - 1; k >= 0; k-- {
 		i := byRank[k]
 		next[i] = first[b.parent[i]]

@@ -47,7 +47,7 @@ func (b *treeBuilder) prune() error {
 	if err := cmp.Or(b.memory.Grow(pruning), b.memory.Check()); err != nil {
 		return err
 	}
-	keep := b.largest(n / 4)
+	keep := b.largest(n/4, nil)
 	b.memory.Release(pruning + b.builtBytes())
 	b.isPruned = true
 	b.beginFrames()

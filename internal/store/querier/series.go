@@ -231,7 +231,8 @@ func (b *buckets) add(p *point) error {
 			in.count++
 			taken += 2 * pointBytes
 		}
-		if sum.value = otlp.SaturatingAdd(sum.value, p.value); in.best == nil || sum.value > in.best.value {
+		sum.value = otlp.SaturatingAdd(sum.value, p.value)
+		if in.best == nil || sum.value > in.best.value || sum.value == in.best.value && sum.isBefore(in.best) {
 			in.best = sum
 		}
 	}
