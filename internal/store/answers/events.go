@@ -239,7 +239,7 @@ func laneName(f *filter, sr *model.BlockSeries, sel *model.Selection, set dictio
 		if value, has := f.lookup(sr, set, sel.GroupBy); has {
 			return model.Shorten(value)
 		}
-		return NoGroup
+		return "(no " + model.Shorten(sel.GroupBy) + ")"
 	}
 	for _, lane := range laneKeys {
 		value, has := f.lookup(sr, set, lane.key)
@@ -254,7 +254,7 @@ func laneName(f *filter, sr *model.BlockSeries, sel *model.Selection, set dictio
 		}
 		return name
 	}
-	return NoGroup
+	return "(no thread)"
 }
 
 // instanceMark separates the name of a thread from that of its instance, since each instance has a thread 1.
