@@ -7,6 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -200,6 +204,35 @@ func TestTelemetryDefaults(t *testing.T) {
 			assert.Equal(t, tt.telemetry, conf.ToStringMap()["service"].(map[string]any)["telemetry"])
 		})
 	}
-	t.Setenv("METRICS_PORT", "http")
-	require.ErrorContains(t, telemetry{}.Convert(t.Context(), confmap.New()), "METRICS_PORT must be a port")
+	for _, port := range []string{"http", "-1", "70000"} {
+		t.Setenv("METRICS_PORT", port)
+		require.ErrorContains(t, telemetry{}.Convert(t.Context(), confmap.New()), "METRICS_PORT must be a port")
+	}
+}
+
+// An empty variable of a folder, in any configuration, is as if it were not set.
+func TestEmptyFolders(t *testing.T) {
+	found := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("../../../config", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, match := range regexp.MustCompile(`\$\{env:(\w+):-[^}]*\}/`).FindAllStringSubmatch(string(content), -1) {
+			found[match[1]] = true
+		}
+		return err
+	}))
+	require.Len(t, found, 4)
+	for name := range found {
+		t.Setenv(name, "")
+	}
+	t.Setenv("OTHER", "")
+	NewTelemetryFactory()
+	for name := range found {
+		_, isSet := os.LookupEnv(name)
+		assert.False(t, isSet, name)
+	}
+	_, isSet := os.LookupEnv("OTHER")
+	assert.True(t, isSet)
 }
