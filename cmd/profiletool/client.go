@@ -144,7 +144,7 @@ func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) error {
 
 func rejected(response pprofileotlp.ExportResponse) error {
 	if partial := response.PartialSuccess(); partial.RejectedProfiles() > 0 {
-		return fmt.Errorf("%d profiles were rejected: %s", partial.RejectedProfiles(), partial.ErrorMessage())
+		return fmt.Errorf("%s rejected: %s", count(int(partial.RejectedProfiles()), "profile"), partial.ErrorMessage())
 	}
 	return nil
 }

@@ -482,7 +482,7 @@ func TestConvertToText(t *testing.T) {
 func TestStats(t *testing.T) {
 	text := must(t, "stats", layoutData+"124.pb", goCPU)
 	assert.Contains(t, text, "124.pb: otlp, layout 1.4, ")
-	assert.Contains(t, text, "go-cpu-labels.pb.gz: pprof, 35004 bytes\n1 resources, 1 scopes, 2 profiles, 478 samples, 478 observations\n478 samples with values alone\nfrom 2026-11-20T11:29:48.297516326Z for 5.000977459s\n")
+	assert.Contains(t, text, "go-cpu-labels.pb.gz: pprof, 35004 bytes\n1 resource, 1 scope, 2 profiles, 478 samples, 478 observations\n478 samples with values alone\nfrom 2026-11-20T11:29:48.297516326Z for 5.000977459s\n")
 	for _, table := range []string{"mapping", "location", "function", "link", "string", "attribute", "stack", "profiles"} {
 		assert.Regexp(t, `(?m)^ *`+table+`( +\d+){4}$`, text)
 	}

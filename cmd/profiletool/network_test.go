@@ -160,12 +160,12 @@ func TestSend(t *testing.T) {
 			got = send("--compression", "none", "--repeat", "2", "--interval", "0", goCPU)
 			assert.Equal(t, exitFound, got.code)
 			assert.Regexp(t,
-				`go-cpu-labels.pb.gz: not accepted: (Unavailable|503 Service Unavailable): not today\n1 messages accepted, 1 not\n$`, got.log)
+				`go-cpu-labels.pb.gz: not accepted: (Unavailable|503 Service Unavailable): not today\n1 message accepted, 1 not\n$`, got.log)
 			if protocol == protocolHTTP {
 				r.partial = 6
 				got = send("--repeat", "3", "--interval", "0", goCPU)
 				assert.Equal(t, exitFound, got.code)
-				assert.Contains(t, got.log, "1 profiles were rejected: one was bad")
+				assert.Contains(t, got.log, "1 profile rejected: one was bad")
 			}
 		})
 	}
@@ -332,7 +332,7 @@ func TestGenerated(t *testing.T) {
 		assert.InDelta(t, 300, pd.SampleCount(), 30)
 		otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(t, err)
-		assert.Contains(t, must(t, "stats", write(t, "x.otlp", string(otlp))), "1 profiles")
+		assert.Contains(t, must(t, "stats", write(t, "x.otlp", string(otlp))), "1 profile,")
 	}
 }
 

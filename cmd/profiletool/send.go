@@ -148,7 +148,7 @@ func otherProtocol(err error) string {
 }
 
 func (s *sending) report(ctx context.Context) error {
-	s.term.logf("%d messages accepted, %d not", s.accepted, s.refused)
+	s.term.logf("%s accepted, %d not", count(s.accepted, "message"), s.refused)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 		added := kept.Add(pd, now)
 		profiles, samples = profiles+added.Profiles, samples+added.Samples
 	}
-	r.term.logf("%d profiles with %d samples", profiles, samples)
+	r.term.logf("%s with %s", count(profiles, "profile"), count(samples, "sample"))
 	for reason, n := range kept.Stats().Refused {
 		if n > 0 {
 			r.term.logf("%d not kept: %s", n, model.Refused(reason))

@@ -137,6 +137,14 @@ func tableBytes(pd pprofile.Profiles) (sizes [len(compact.Tables)]int, err error
 	return sizes, err
 }
 
+// count returns a number of things in words.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
+}
+
 func printStats(term *terminal, m message) error {
 	c := countsOf(m.Profiles)
 	format := string(m.Format)
@@ -144,11 +152,11 @@ func printStats(term *terminal, m message) error {
 		format += ", layout " + m.Layout
 	}
 	fmt.Fprintf(term.out, "%s: %s, %d bytes\n", m.Source, format, m.Bytes)
-	fmt.Fprintf(term.out, "%d resources, %d scopes, %d profiles, %d samples, %d observations\n", c.resources, c.scopes,
-		c.profiles, c.samples, c.observations)
+	fmt.Fprintf(term.out, "%s, %s, %s, %s, %s\n", count(c.resources, "resource"), count(c.scopes, "scope"),
+		count(c.profiles, "profile"), count(c.samples, "sample"), count(c.observations, "observation"))
 	for i, n := range c.shapes {
 		if n > 0 {
-			fmt.Fprintf(term.out, "%d samples with %s\n", n, shapeNames[i])
+			fmt.Fprintf(term.out, "%s with %s\n", count(n, "sample"), shapeNames[i])
 		}
 	}
 	if len(m.Unread) > 0 {

@@ -94,7 +94,7 @@ func checkBlocks(term *terminal, s *store.Store) error {
 			term.logf("profiletool: %s: %v", b.Block, err)
 		}
 	}
-	term.logf("%d blocks, %d damaged", len(s.Blocks())+s.Stats().Damaged, damaged)
+	term.logf("%s, %d damaged", count(len(s.Blocks())+s.Stats().Damaged, "block"), damaged)
 	if damaged > 0 {
 		return errFound
 	}

@@ -101,7 +101,7 @@ func TestAssistant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := requireRun(t, app, nil, "node", append([]string{"ask.js"}, args...)...)
-			out = regexp.MustCompile(`(?m)^\d+ profiles with .*\n`).ReplaceAllString(out, "") // what profiletool logs
+			out = regexp.MustCompile(`(?m)^\d+ profiles? with .*\n`).ReplaceAllString(out, "") // what profiletool logs
 			profiletest.Golden(t, filepath.Join("testdata", "mcp", "answers.txt"), moment.ReplaceAllString(out, "TIME")+"\n")
 		})
 	}
