@@ -202,6 +202,7 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 		return false
 	case errors.Is(err, budget.ErrBusy):
 		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Busy, err))
+		f.log.Note("busy", fmt.Errorf("read %q, and retry at the next scan: %w", file.path, err))
 		return false
 	case err != nil:
 		// The file stays waiting: permissions can change without the size or time.
