@@ -13,7 +13,7 @@ const axis = 18;
 
 // hues are those of well-known states; other states have a hue derived from their name.
 const hues = {
-  __proto__: null, running: 145, sample: 145, runnable: 75, syscall: 310, 'off CPU': 250, 'GC pause': 25, sync: 20, sleep: 250, network: 220, select: 275, GPU: 150, CPU: 285,
+  __proto__: null, running: 145, sample: 195, runnable: 75, syscall: 310, 'off CPU': 250, 'GC pause': 25, sync: 20, sleep: 250, network: 220, select: 275, GPU: 150, CPU: 285,
 };
 
 export function stateColor(state, dark) {
