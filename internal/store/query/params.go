@@ -171,12 +171,12 @@ func (p *Params) attributes(prefix string, sel *model.Selection) {
 func (p *Params) time(now time.Time, prefix string, sel *model.Selection) {
 	value := p.Get(prefix + "seconds")
 	if value == "" {
-		from := p.moment(prefix+"from", now, 0)
-		sel.Until = p.moment(prefix+"until", now, sel.Until)
-		if from != 0 {
-			if sel.From = from; sel.Until == 0 && from < now.UnixNano() {
-				sel.Until = now.UnixNano()
-			}
+		sel.From = p.moment(prefix+"from", now, sel.From)
+		if sel.Until = p.moment(prefix+"until", now, sel.Until); sel.Until == 0 && p.Get(prefix+"until") != "" {
+			sel.Until = 1 // 0 is no bound
+		}
+		if sel.Until == 0 && sel.From != 0 && sel.From < now.UnixNano() && p.Get(prefix+"from") != "" {
+			sel.Until = now.UnixNano()
 		}
 		if sel.Until != 0 && sel.Until <= sel.From {
 			p.Fail(BadRequest("`"+prefix+"until` must be after `"+prefix+"from`", ""))

@@ -46,3 +46,40 @@ func TestParseTime(t *testing.T) {
 		require.ErrorContains(t, err, "is too long ago: at most now-2562047h", text)
 	}
 }
+
+// The time of a selection and of its base: a 0 that is given is a time, and not that of the selection.
+func TestTimes(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for query, want := range map[string][4]int64{
+		"":                                       {},
+		"from=100":                               {100e9, 1000e9, 100e9, 1000e9},
+		"from=2000":                              {2000e9, 0, 2000e9, 0},
+		"until=500":                              {0, 500e9, 0, 500e9},
+		"until=0":                                {0, 1, 0, 1},
+		"until=now-60000d":                       {0, 1, 0, 1},
+		"from=0":                                 {},
+		"seconds=100":                            {900e9, 1000e9, 900e9, 1000e9},
+		"seconds=100&until=50":                   {1, 50e9, 1, 50e9},
+		"from=500&until=600&base.until=550":      {500e9, 600e9, 500e9, 550e9},
+		"from=500&until=600&base.from=400":       {500e9, 600e9, 400e9, 600e9},
+		"from=500&until=600&base.seconds=5":      {500e9, 600e9, 995e9, 1000e9},
+		"from=500&base.from=0&base.until=400":    {500e9, 1000e9, 0, 400e9},
+		"until=500&base.from=100&base.until=200": {0, 500e9, 100e9, 200e9},
+		"base.from=100":                          {0, 0, 100e9, 1000e9},
+	} {
+		p, err := ParseParams(query)
+		require.NoError(t, err)
+		sel := p.Selection(now, "", nil)
+		base := p.Selection(now, "base.", &sel)
+		require.NoError(t, p.Check(), query)
+		assert.Equal(t, want, [4]int64{sel.From, sel.Until, base.From, base.Until}, query)
+	}
+	for _, query := range []string{"from=5&until=5", "from=6&until=5", "from=1&until=0", "from=5&seconds=5", "seconds=0",
+		"seconds=-1", "seconds=NaN", "seconds=1e10", "until=x", "from=5&base.until=4"} {
+		p, err := ParseParams(query)
+		require.NoError(t, err)
+		sel := p.Selection(now, "", nil)
+		_ = p.Selection(now, "base.", &sel)
+		require.Error(t, p.Check(), query)
+	}
+}
