@@ -37,6 +37,11 @@ func FuzzDecode(f *testing.F) {
 	for _, wire := range oddPayloads() {
 		f.Add([]byte(wire))
 	}
+	const key = "end_timestamp_ns"
+	f.Add(newTimedPprof("samples", "cpu").add("a", key, "", year2026, 1, 1).add("a", key, "", year2026+1, 1, 2).
+		add("b", "", "", 0, 1, 3).bytes(f))
+	f.Add(newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", year2026-1, 1).bytes(f))
+	f.Add(newTimedPprof("samples").add("a", key, "", year2026, 0).add("a", key, "", 17, 1).bytes(f))
 	// FuzzDecodeCost limits texts and their expansion: here the limits would only cause differences to profile.Parse.
 	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxStringBytes: 1 << 20,
 		MaxExpansion: 1 << 20}
@@ -45,34 +50,41 @@ func FuzzDecode(f *testing.F) {
 		// What an earlier payload left in the scratch memory must have no effect.
 		_, _, err := Decode(before, Options{})
 		require.NoError(t, err)
-		pd, stats, err := Decode(payload, Options{Limits: limits})
-		if err != nil {
-			var format *scan.FormatError
-			require.True(t, errors.As(err, &format) || errors.Is(err, scan.ErrTooLarge), "%v", err)
-			if errors.Is(err, scan.ErrTooLarge) {
-				return
-			}
-		} else {
-			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+		for _, options := range []Options{{Limits: limits}, {Limits: limits, TimestampLabels: DefaultTimestampLabels()}} {
+			requireAsPeer(t, payload, options)
 		}
-		want := peerReading(payload, limits)
-		if want == nil {
-			return
-		}
-		require.NoError(t, err, "profile.Parse reads this")
-		require.Zero(t, stats.Dropped)
-		encoded, _, err := encode.Encode(pd)
-		require.NoError(t, err)
-		if len(want.SampleType) == 0 {
-			require.Empty(t, encoded)
-			return
-		}
-		require.Len(t, encoded, 1)
-		got, err := profile.ParseUncompressed(encoded[0].Bytes)
-		require.NoError(t, err)
-		require.NoError(t, got.CheckValid())
-		require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero(), profiletest.CanonicalLinks()))
 	})
+}
+
+// requireAsPeer decodes a payload, and encodes it again if profile.Parse can read it.
+func requireAsPeer(t *testing.T, payload []byte, options Options) {
+	pd, stats, err := Decode(payload, options)
+	if err != nil {
+		var format *scan.FormatError
+		require.True(t, errors.As(err, &format) || errors.Is(err, scan.ErrTooLarge), "%v", err)
+		if errors.Is(err, scan.ErrTooLarge) {
+			return
+		}
+	} else {
+		require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+	}
+	want := peerReading(payload, options.Limits)
+	if want == nil {
+		return
+	}
+	require.NoError(t, err, "profile.Parse reads this")
+	require.Zero(t, stats.Dropped)
+	encoded, _, err := encode.Encode(pd)
+	require.NoError(t, err)
+	if len(want.SampleType) == 0 {
+		require.Empty(t, encoded)
+		return
+	}
+	require.Len(t, encoded, 1)
+	got, err := profile.ParseUncompressed(encoded[0].Bytes)
+	require.NoError(t, err)
+	require.NoError(t, got.CheckValid())
+	require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero(), profiletest.CanonicalLinks()))
 }
 
 // peerReading returns what profile.Parse reads, with the documented repairs. It returns nil if that refuses the

@@ -6,8 +6,6 @@ package decode
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -17,13 +15,6 @@ import (
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
-
-func readCaptured(t *testing.T, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "pprof", name))
-	require.NoError(t, err)
-	return data
-}
 
 // hasHugeSamples are the payloads of samples for which the memory of labels is reserved, whatever it has.
 var hasHugeSamples = map[string]bool{
@@ -54,7 +45,7 @@ func requireReserved(t testing.TB, name string, measure func() (peak int64, rese
 
 // What Decode reserves is what it takes. TestDecodeIsBoundedByItsInput has the worst payloads.
 func TestReserved(t *testing.T) {
-	payload := readCaptured(t, "go-compile-nethttp-heap-huge.pb.gz")
+	payload := captured(t)["go-compile-nethttp-heap-huge.pb.gz"]
 	requireReserved(t, "captured", func() (peak int64, reserved int) {
 		cost := pt.RequireCost(t, pt.Bound{}, func() {
 			_, _, _ = Decode(payload, Options{Meter: &pdatasize.Meter{Reserve: counted(&reserved)}})
@@ -73,7 +64,7 @@ func counted(reserved *int) func(int) error {
 
 // A refusal ends Decode wherever it comes.
 func TestRefusedReserve(t *testing.T) {
-	payload := readCaptured(t, "go-heap.pb.gz")
+	payload := captured(t)["go-heap.pb.gz"]
 	errFull := errors.New("full")
 	for allowed := 0; ; allowed++ {
 		calls := 0
@@ -96,6 +87,6 @@ func TestRefusedReserve(t *testing.T) {
 func TestDecodeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := Decode(readCaptured(t, "go-heap.pb.gz"), Options{Meter: &pdatasize.Meter{Context: ctx}})
+	_, _, err := Decode(captured(t)["go-heap.pb.gz"], Options{Meter: &pdatasize.Meter{Context: ctx}})
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -28,30 +28,33 @@ import (
 )
 
 // roundTrip converts payload to OTLP and back.
-func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
-	pd, _, err := Decode(payload, Options{})
+func roundTrip(t require.TestingT, payload []byte, options Options) (pd pprofile.Profiles, encoded []byte,
+	back *profile.Profile) {
+	pd, _, err := Decode(payload, options)
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
-	encoded, stats, err := encode.Encode(pd)
+	payloads, stats, err := encode.Encode(pd)
 	require.NoError(t, err)
-	require.Len(t, encoded, 1)
+	require.Len(t, payloads, 1)
 	require.Zero(t, stats.LeftOut)
-	back, err := profile.ParseUncompressed(encoded[0].Bytes)
+	back, err = profile.ParseUncompressed(payloads[0].Bytes)
 	require.NoError(t, err)
 	require.NoError(t, back.CheckValid())
-	return back
+	return pd, payloads[0].Bytes, back
 }
 
-// checkStays checks that payload, converted to OTLP and back, decodes to the same OTLP again. (That is not so if a
-// payload repeats an identity, with all values 0 in one sample: the encoder joins that one with another.)
-func checkStays(t *testing.T, payload []byte) {
-	once, _, err := Decode(payload, Options{})
+// requireLossless converts a payload to OTLP and back, twice. (The second OTLP is another one if a payload repeats an
+// identity, with all values 0 in one sample: the encoder joins that one with another.)
+func requireLossless(t require.TestingT, payload []byte, options Options) (pd pprofile.Profiles,
+	want, back *profile.Profile) {
+	pd, encoded, back := roundTrip(t, payload, options)
+	want, err := profile.ParseData(payload)
 	require.NoError(t, err)
-	encoded, _, err := encode.Encode(once)
+	require.NoError(t, profiletest.EqualPprof(want, back, profiletest.StrictZero(), profiletest.CanonicalLinks()))
+	again, _, err := Decode(encoded, options)
 	require.NoError(t, err)
-	again, _, err := Decode(encoded[0].Bytes, Options{})
-	require.NoError(t, err)
-	assert.NoError(t, profiletest.Equal(withoutIDs(once), withoutIDs(again)))
+	require.NoError(t, profiletest.Equal(withoutIDs(pd), withoutIDs(again)))
+	return pd, want, back
 }
 
 // withoutIDs clears the profile ids, which are hashes of the decoded bytes.
@@ -63,19 +66,10 @@ func withoutIDs(pd pprofile.Profiles) pprofile.Profiles {
 }
 
 func TestRoundTripOfCapturedProfiles(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 13)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			payload, err := os.ReadFile(file)
-			require.NoError(t, err)
-			want, err := profile.ParseData(payload)
-			require.NoError(t, err)
-			back := roundTrip(t, payload)
-			assert.NoError(t, profiletest.EqualPprof(want, back, profiletest.StrictZero(), profiletest.CanonicalLinks()))
+	for name, payload := range captured(t) {
+		t.Run(name, func(t *testing.T) {
+			_, want, back := requireLossless(t, payload, Options{})
 			assert.Equal(t, mainBinary(want), mainBinary(back))
-			checkStays(t, payload)
 		})
 	}
 }
@@ -126,7 +120,7 @@ func checkRoundTrip(t require.TestingT, want *profile.Profile) {
 		require.Zero(t, pd.ResourceProfiles().Len())
 		return
 	}
-	back := roundTrip(t, payload.Bytes())
+	_, _, back := roundTrip(t, payload.Bytes(), Options{})
 	require.NoError(t, profiletest.EqualPprof(want, back, profiletest.StrictZero(), profiletest.CanonicalLinks()))
 }
 
@@ -169,14 +163,9 @@ func TestRoundTripOfLabelsOnTheWire(t *testing.T) {
 				Message(profiletest.PprofSample, sample).Strings(strings...)
 			want, err := profile.ParseUncompressed(payload)
 			require.NoError(t, err)
-			pd, _, err := Decode(payload, Options{})
-			require.NoError(t, err)
-			back := roundTrip(t, payload)
+			_, encoded, back := roundTrip(t, payload, Options{})
 			require.NoError(t, profiletest.EqualPprof(want, back))
-
-			again, _, err := encode.Encode(pd)
-			require.NoError(t, err)
-			assert.Equal(t, labelsInOrder(payload), labelsInOrder(again[0].Bytes))
+			assert.Equal(t, labelsInOrder(payload), labelsInOrder(encoded))
 		})
 	}
 }

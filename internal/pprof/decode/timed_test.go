@@ -22,7 +22,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -67,26 +66,6 @@ func (p timedPprof) bytes(t require.TestingT) []byte {
 	return b.Bytes()
 }
 
-// requireLossless converts a payload to OTLP and back, twice.
-func requireLossless(t require.TestingT, payload []byte) pprofile.Profiles {
-	pd, _, err := Decode(payload, withTimestamps)
-	require.NoError(t, err)
-	require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
-	encoded, stats, err := encode.Encode(pd)
-	require.NoError(t, err)
-	require.Len(t, encoded, 1)
-	require.Zero(t, stats.LeftOut)
-	want, err := profile.ParseData(payload)
-	require.NoError(t, err)
-	back, err := profile.ParseUncompressed(encoded[0].Bytes)
-	require.NoError(t, err)
-	require.NoError(t, profiletest.EqualPprof(want, back, profiletest.StrictZero(), profiletest.CanonicalLinks()))
-	again, _, err := Decode(encoded[0].Bytes, withTimestamps)
-	require.NoError(t, err)
-	require.NoError(t, profiletest.Equal(withoutIDs(pd), withoutIDs(again)))
-	return pd
-}
-
 func TestTimestampsOfPprof(t *testing.T) {
 	const key = "end_timestamp_ns"
 	at := func(seconds int64) int64 { return year2026 + seconds*1e9 }
@@ -121,14 +100,14 @@ func TestTimestampsOfPprof(t *testing.T) {
 		}()}.add("a", key, "", at(1), 1), "pprof.profile.duration_nanos=0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pd := requireLossless(t, tc.payload.bytes(t))
+			pd, _, _ := requireLossless(t, tc.payload.bytes(t), withTimestamps)
 			assert.Contains(t, profiletest.Render(pd), tc.want)
 		})
 	}
 	two := newTimedPprof("samples").add("a", "x", "", 1, 1)
 	two.Sample[0].NumLabel, two.Sample[0].NumUnit = map[string][]int64{key: {at(1), at(2)}},
 		map[string][]string{key: {"", ""}}
-	pd := requireLossless(t, two.bytes(t))
+	pd, _, _ := requireLossless(t, two.bytes(t), withTimestamps)
 	assert.Contains(t, profiletest.Render(pd), "end_timestamp_ns=[", "two numbers are not a time")
 	plain, _, err := Decode(newTimedPprof("samples").add("a", key, "", at(1), 1).bytes(t), Options{})
 	require.NoError(t, err)
@@ -147,14 +126,14 @@ func TestTimestampsSurvive(t *testing.T) {
 				values[i] = rapid.Int64Range(0, 2).Draw(t, "value")
 			}
 			if slices.Max(values) == 0 {
-				values[0] = 1 // see checkStays
+				values[0] = 1 // see requireLossless
 			}
 			p.add(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "function"),
 				rapid.SampledFrom([]string{"", "end_timestamp_ns", "timestamps_unix_nano"}).Draw(t, "key"),
 				rapid.SampledFrom([]string{"", "nanoseconds"}).Draw(t, "unit"),
 				year2026+rapid.Int64Range(-1, 12).Draw(t, "at")*1e9, values...)
 		}
-		requireLossless(t, p.bytes(t))
+		requireLossless(t, p.bytes(t), withTimestamps)
 	})
 }
 
@@ -210,35 +189,6 @@ func requireComesBack(t require.TestingT, pd pprofile.Profiles) {
 	require.Len(t, seen, profiles.Len())
 }
 
-// FuzzTimestamps converts arbitrary payloads with times to OTLP and back. If profile.Parse reads them, nothing is lost.
-func FuzzTimestamps(f *testing.F) {
-	const key = "end_timestamp_ns"
-	payload := newTimedPprof("samples", "cpu").add("a", key, "", year2026, 1, 1).add("a", key, "", year2026+1, 1, 2).
-		add("b", "", "", 0, 1, 3)
-	f.Add(payload.bytes(f))
-	f.Add(newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", year2026-1, 1).bytes(f))
-	f.Add(newTimedPprof("samples").add("a", key, "", year2026, 0).add("a", key, "", 17, 1).bytes(f))
-	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxStringBytes: 1 << 20,
-		MaxExpansion: 1 << 20}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		pd, _, err := Decode(data, Options{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
-		if err != nil {
-			return
-		}
-		require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
-		want := peerReading(data, limits)
-		if want == nil || len(want.SampleType) == 0 {
-			return
-		}
-		encoded, _, err := encode.Encode(pd)
-		require.NoError(t, err)
-		require.Len(t, encoded, 1)
-		got, err := profile.ParseUncompressed(encoded[0].Bytes)
-		require.NoError(t, err)
-		require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero(), profiletest.CanonicalLinks()))
-	})
-}
-
 // The payloads of dd-trace for Node have the time of each sample of the wall clock and of each event.
 func TestTimestampsOfDatadog(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("testdata", "dd-trace", "input.body"))
@@ -256,7 +206,7 @@ func TestTimestampsOfDatadog(t *testing.T) {
 		if !strings.HasSuffix(part.FileName(), ".pprof") {
 			continue
 		}
-		pd := requireLossless(t, data)
+		pd, _, _ := requireLossless(t, data, withTimestamps)
 		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
 			for _, s := range p.Samples().All() {
 				for _, at := range s.TimestampsUnixNano().All() {
