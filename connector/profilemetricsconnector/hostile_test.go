@@ -4,7 +4,6 @@
 package profilemetricsconnector
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // everything is a configuration in which each part of the connector has something to do.
@@ -84,95 +84,17 @@ func TestExpansionIsCounted(t *testing.T) {
 // never end.
 func TestMessagesAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
-	for name, make := range map[string]func() pprofile.Profiles{
-		"very many services":       func() pprofile.Profiles { return manyServices(200_000) },
-		"samples of one stack":     func() pprofile.Profiles { return shared(50_000, 20_000, 1, 1) },
-		"stacks of one location":   func() pprofile.Profiles { return shared(20_000, 1, 20_000, 20_000) },
-		"names":                    func() pprofile.Profiles { return manyNames(100_000) },
-		"patterns on a long name":  func() pprofile.Profiles { return longName(4 << 20) },
-		"functions of a long name": func() pprofile.Profiles { return longNames(100_000) },
-	} {
-		t.Run(name, func(t *testing.T) { requireBounded(t, encoded(t, make())) })
+	for _, name := range []string{"services", "samples of a stack of many frames", "samples of a deep stack",
+		"a location of many lines in many stacks", "many stacks", "stacks with most in common", "functions of a long name"} {
+		m := worst.NewMessage()
+		worst.Profiles[name](m, 4<<20)
+		t.Run(name, func(t *testing.T) { requireBounded(t, encoded(t, m.Profiles)) })
 	}
-}
-
-// manyServices has a profile of each service.
-func manyServices(n int) pprofile.Profiles {
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
-	for i := range n {
-		rp := pd.ResourceProfiles().AppendEmpty()
-		rp.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
-		addSamples(rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty(), 1, 1)
-	}
-	return pd
-}
-
-func addSamples(p pprofile.Profile, n, stacks int) {
-	p.SampleType().SetTypeStrindex(1)
-	p.SampleType().SetUnitStrindex(2)
-	for i := range n {
-		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(int32(i % stacks))
-		s.Values().Append(1)
-	}
-}
-
-// shared has samples of stacks, which have the same locations, each with the same lines.
-func shared(samples, locations, lines, stacks int) pprofile.Profiles {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("", "cpu", "nanoseconds")
-	for i := range max(locations, lines) {
-		d.StringTable().Append(fmt.Sprint("f", i))
-		d.FunctionTable().AppendEmpty().SetNameStrindex(int32(3 + i))
-	}
-	for i := range locations {
-		l := d.LocationTable().AppendEmpty()
-		for k := range lines {
-			l.Lines().AppendEmpty().SetFunctionIndex(int32(i + k))
-		}
-	}
-	for range stacks {
-		indices := d.StackTable().AppendEmpty().LocationIndices()
-		for i := range locations {
-			indices.Append(int32(i))
-		}
-	}
-	addSamples(pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty(), samples, stacks)
-	return pd
-}
-
-// manyNames has a stack of each function.
-func manyNames(n int) pprofile.Profiles {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("", "cpu", "nanoseconds")
-	for i := range n {
-		d.StringTable().Append(fmt.Sprintf("pkg%d/f%d", i, i))
-		d.FunctionTable().AppendEmpty().SetNameStrindex(int32(3 + i))
-		d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(i))
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i))
-	}
-	addSamples(pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty(), n, n)
-	return pd
-}
-
-// longName has one function.
-func longName(bytes int) pprofile.Profiles {
-	pd := shared(1, 1, 1, 1)
-	pd.Dictionary().StringTable().SetAt(3, strings.Repeat("fm", bytes/2))
-	return pd
-}
-
-// longNames has functions that share a name.
-func longNames(n int) pprofile.Profiles {
-	pd := manyNames(n)
-	pd.Dictionary().StringTable().SetAt(3, strings.Repeat("fm", 1<<16))
-	for _, function := range pd.Dictionary().FunctionTable().All() {
-		function.SetNameStrindex(3)
-	}
-	return pd
+	// Patterns are matched with a long name.
+	pd := cpu("shop", 1).Build()
+	pd.Dictionary().StringTable().SetAt(int(pd.Dictionary().FunctionTable().At(1).NameStrindex()),
+		strings.Repeat("fm", 2<<20))
+	requireBounded(t, encoded(t, pd))
 }
 
 // FuzzMessages passes whatever pdata reads.
@@ -184,9 +106,11 @@ func FuzzMessages(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(encoded(f, pd))
 	}
-	for _, pd := range []pprofile.Profiles{manyServices(3), shared(3, 3, 3, 3), manyNames(3), cpu("shop", 1, 2).Build(),
-		state("a", "inuse_space", 1, 2)} {
+	for _, pd := range []pprofile.Profiles{cpu("shop", 1, 2).Build(), state("a", "inuse_space", 1, 2)} {
 		f.Add(encoded(f, pd))
+	}
+	for _, wire := range worst.Profiles.All(300) {
+		f.Add(wire)
 	}
 	f.Fuzz(requireBounded)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // The permitted costs of Add and of all queries on what it kept, by the message's bytes.
@@ -27,307 +28,6 @@ const (
 	addConstant, addFactor     = 16 << 20, 24
 	queryConstant, queryFactor = 64 << 20, 64
 )
-
-// worst are messages made to be as costly as possible for their size.
-func worst() map[string]pprofile.Profiles {
-	long := strings.Repeat("long", 64<<10)
-	messages := map[string]pprofile.Profiles{}
-	add := func(name string, change func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32)) {
-		pd := profiletest.New().Resource("service.name", "shop").Scope("s", "1").Profile("cpu", "nanoseconds").
-			Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf", "main")).Build()
-		change(pd, pd.ResourceProfiles().At(0).ScopeProfiles().At(0), func(s string) int32 {
-			pd.Dictionary().StringTable().Append(s)
-			return int32(pd.Dictionary().StringTable().Len() - 1)
-		})
-		messages[name] = pd
-	}
-	add("profiles of a large resource and scope",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("long", long)
-			sp.Scope().Attributes().PutStr("pprof.scope.profile_name", long)
-			typ := str(long)
-			for i := range 10_000 {
-				p := sp.Profiles().AppendEmpty()
-				p.SampleType().SetTypeStrindex(typ)
-				p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
-				p.PeriodType().SetTypeStrindex(typ)
-			}
-		})
-	add("functions of a long name", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		name := str(long)
-		samples := sp.Profiles().At(0).Samples()
-		for i := range 5_000 {
-			f := pd.Dictionary().FunctionTable().AppendEmpty()
-			f.SetNameStrindex(name)
-			f.SetStartLine(int64(i))
-			pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().
-				SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
-			pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(int32(pd.Dictionary().LocationTable().Len() - 1))
-			s := samples.AppendEmpty()
-			s.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
-			s.Values().Append(1)
-		}
-	})
-	add("samples that share many attributes",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			var set []int32
-			for i := range 1000 {
-				a := pd.Dictionary().AttributeTable().AppendEmpty()
-				a.SetKeyStrindex(str(fmt.Sprint("key", i)))
-				a.Value().SetStr("v")
-				set = append(set, int32(pd.Dictionary().AttributeTable().Len()-1))
-			}
-			for i := range 1000 {
-				s := sp.Profiles().At(0).Samples().AppendEmpty()
-				s.Values().Append(int64(i))
-				s.AttributeIndices().FromRaw(set)
-			}
-		})
-	add("a deep stack with every depth of it",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			var stack []int32
-			for i := range 1000 {
-				f := pd.Dictionary().FunctionTable().AppendEmpty()
-				f.SetNameStrindex(str(fmt.Sprint("f", i)))
-				pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().
-					SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
-				stack = append([]int32{int32(pd.Dictionary().LocationTable().Len() - 1)}, stack...)
-				pd.Dictionary().StackTable().AppendEmpty().LocationIndices().FromRaw(stack)
-				s := sp.Profiles().At(0).Samples().AppendEmpty()
-				s.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
-				s.Values().Append(1)
-			}
-		})
-	add("one stack of very many links and attributes",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			key := str("key")
-			for i := range 20_000 {
-				l := pd.Dictionary().LinkTable().AppendEmpty()
-				l.SetTraceID([16]byte{byte(i), byte(i >> 8), 1})
-				l.SetSpanID([8]byte{1})
-				a := pd.Dictionary().AttributeTable().AppendEmpty()
-				a.SetKeyStrindex(key)
-				a.Value().SetInt(int64(i))
-				s := sp.Profiles().At(0).Samples().AppendEmpty()
-				s.SetStackIndex(1)
-				s.SetLinkIndex(int32(pd.Dictionary().LinkTable().Len() - 1))
-				s.AttributeIndices().Append(int32(pd.Dictionary().AttributeTable().Len() - 1))
-				s.Values().Append(1)
-			}
-		})
-	addSample := func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, stack int32) pprofile.Sample {
-		s := sp.Profiles().At(0).Samples().AppendEmpty()
-		s.SetStackIndex(stack)
-		s.Values().Append(1)
-		return s
-	}
-	addStack := func(pd pprofile.Profiles, locations ...int32) int32 {
-		pd.Dictionary().StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
-		return int32(pd.Dictionary().StackTable().Len() - 1)
-	}
-	addLocation := func(pd pprofile.Profiles) (pprofile.Location, int32) {
-		return pd.Dictionary().LocationTable().AppendEmpty(), int32(pd.Dictionary().LocationTable().Len() - 1)
-	}
-	addAttribute := func(pd pprofile.Profiles, key int32) (pcommon.Value, int32) {
-		a := pd.Dictionary().AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(key)
-		return a.Value(), int32(pd.Dictionary().AttributeTable().Len() - 1)
-	}
-	fillList := func(list pcommon.Slice) {
-		for i := range 5_000 {
-			list.AppendEmpty().SetStr(fmt.Sprint("item-", i))
-		}
-	}
-	add("resources and scopes that share a long attribute",
-		func(pd pprofile.Profiles, _ pprofile.ScopeProfiles, _ func(string) int32) {
-			for i := range 1000 {
-				rp := pd.ResourceProfiles().AppendEmpty()
-				pd.ResourceProfiles().At(0).CopyTo(rp)
-				rp.Resource().Attributes().PutStr("long", long)
-				rp.Resource().Attributes().PutInt("i", int64(i))
-				rp.ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice("pprof.scope.profile_name").AppendEmpty().SetStr(long)
-			}
-		})
-	add("a location of many lines in many stacks",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-			l, many := addLocation(pd)
-			for i := range 10_000 {
-				line := l.Lines().AppendEmpty()
-				line.SetFunctionIndex(1)
-				line.SetLine(int64(i))
-			}
-			for range 10_000 {
-				l, leaf := addLocation(pd)
-				l.SetAddress(uint64(leaf))
-				addSample(pd, sp, addStack(pd, leaf, many))
-			}
-		})
-	add("a location of many lines below many others",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-			l, many := addLocation(pd)
-			for range 10_000 {
-				l.Lines().AppendEmpty().SetFunctionIndex(1)
-			}
-			for range 10_000 {
-				l, root := addLocation(pd)
-				l.SetAddress(uint64(root))
-				addSample(pd, sp, addStack(pd, many, root))
-			}
-		})
-	add("a location of many lines very often in a stack",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-			l, many := addLocation(pd)
-			for range 10_000 {
-				l.Lines().AppendEmpty().SetFunctionIndex(1)
-			}
-			addSample(pd, sp, addStack(pd, slices.Repeat([]int32{many}, 50_000)...))
-		})
-	add("locations without lines of a long mapping",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			pd.Dictionary().MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
-			for i := range 1000 {
-				l, at := addLocation(pd)
-				l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
-				l.SetAddress(uint64(i))
-				addSample(pd, sp, addStack(pd, at))
-			}
-		})
-	add("locations of a mapping with very many attributes",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			m := pd.Dictionary().MappingTable().AppendEmpty()
-			for i := range 20_000 {
-				_, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-				m.AttributeIndices().Append(a)
-			}
-			value, frameType := addAttribute(pd, str("profile.frame.type"))
-			fillList(value.SetEmptySlice())
-			for i := range 20_000 {
-				l, at := addLocation(pd)
-				l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
-				l.SetAddress(uint64(i))
-				l.AttributeIndices().Append(frameType)
-				addSample(pd, sp, addStack(pd, at))
-			}
-		})
-	add("very many sample types", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
-		for i := range 90 {
-			p := sp.Profiles().AppendEmpty()
-			p.SampleType().SetTypeStrindex(str("type"))
-			p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
-			for range 800 {
-				l, at := addLocation(pd)
-				l.SetAddress(uint64(at))
-				s := p.Samples().AppendEmpty()
-				s.SetStackIndex(addStack(pd, at))
-				s.Values().Append(1)
-			}
-		}
-	})
-	add("a sample of very many attributes and timestamps",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			s := addSample(pd, sp, 1)
-			s.Values().FromRaw(nil)
-			for i := range 3000 {
-				value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-				value.SetInt(1)
-				s.AttributeIndices().Append(a)
-			}
-			for i := range 15_000 {
-				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-			}
-		})
-	add("a sample of some attributes and very many timestamps",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			s := addSample(pd, sp, 1)
-			s.Values().FromRaw(nil)
-			for i := range 16 {
-				value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-				value.SetInt(1)
-				s.AttributeIndices().Append(a)
-			}
-			for i := range 200_000 {
-				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-			}
-		})
-	add("very many sample types of a profile with very many attributes",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
-			for i := range 1500 {
-				p := sp.Profiles().AppendEmpty()
-				p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
-				p.SetTime(pcommon.Timestamp(noon.UnixNano()))
-			}
-			last := sp.Profiles().At(sp.Profiles().Len() - 1)
-			for i := range 30_000 {
-				value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-				value.SetInt(1)
-				last.AttributeIndices().Append(a)
-			}
-			last.SetDurationNano(1e9)
-		})
-	add("a deep stack with very many timestamps",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-			s := addSample(pd, sp, addStack(pd, slices.Repeat([]int32{1}, 100_000)...))
-			s.Values().FromRaw(nil)
-			for i := range 30_000 {
-				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-			}
-		})
-	add("profiles of a resource with a long list",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-			fillList(pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptySlice("key"))
-			for range 5000 {
-				sp.Profiles().At(0).CopyTo(sp.Profiles().AppendEmpty())
-			}
-		})
-	add("samples that share a long list", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		value, list := addAttribute(pd, str("key"))
-		fillList(value.SetEmptySlice())
-		n := str("n")
-		for i := range 5000 {
-			value, a := addAttribute(pd, n)
-			value.SetInt(int64(i))
-			addSample(pd, sp, 1).AttributeIndices().Append(a, list)
-		}
-	})
-	add("threads of a resource with very many attributes",
-		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-			resource := pd.ResourceProfiles().At(0).Resource().Attributes()
-			resource.EnsureCapacity(20_000)
-			for i := range 20_000 {
-				value := resource.PutEmpty(fmt.Sprint("key", i))
-				value.SetInt(1)
-			}
-			resource.PutStr("host.name", "h")
-			thread := str("thread.id")
-			for i := range 20_000 {
-				value, a := addAttribute(pd, thread)
-				value.SetInt(int64(i))
-				s := addSample(pd, sp, 1)
-				s.AttributeIndices().Append(a)
-				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-			}
-		})
-	add("services of one profile each", func(pd pprofile.Profiles, _ pprofile.ScopeProfiles, _ func(string) int32) {
-		for i := range 5000 {
-			rp := pd.ResourceProfiles().AppendEmpty()
-			pd.ResourceProfiles().At(0).CopyTo(rp)
-			rp.Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", i))
-		}
-	})
-	add("huge times and values", func(_ pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-		for i := range 1000 {
-			p := sp.Profiles().AppendEmpty()
-			sp.Profiles().At(0).CopyTo(p)
-			p.SetTime(pprofile.NewProfile().Time() - 1)
-			p.SetDurationNano(1<<64 - 1)
-			p.Samples().At(0).Values().SetAt(0, -1<<63)
-			p.Samples().At(0).TimestampsUnixNano().Append(uint64(i) << 54)
-		}
-	})
-	return messages
-}
 
 // queryAll runs every query on one profile.
 func queryAll(s *Store, service, profile string) {
@@ -358,12 +58,10 @@ func queryEverything(s *Store) {
 
 func TestCostFollowsFromTheBytes(t *testing.T) {
 	profiletest.SkipLarge(t)
-	for name, pd := range worst() {
+	for name, wire := range worst.Profiles.All(512 << 10) {
 		t.Run(name, func(t *testing.T) {
-			wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-			require.NoError(t, err)
 			// Texts that attributes refer to are shared, as in a message that has arrived.
-			pd, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
+			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
 			require.NoError(t, err)
 			size := len(wire)
 			cfg := testConfig()
@@ -396,33 +94,23 @@ func TestOldestAreDropped(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxBytes = 2 << 20
 	s := New(cfg)
-	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()),
-		1e9).
-		Sample(profiletest.Value(1, "leaf", "main")).Build()
+	m := worst.NewMessage()
+	m.Resource.Resource().Attributes().PutStr("service.name", "shop")
+	p, first := m.Profile(), m.Dict.StringTable().Len()
 	for i := range 100 {
-		pd.Dictionary().StringTable().Append("")
-		f := pd.Dictionary().FunctionTable().AppendEmpty()
-		f.SetNameStrindex(int32(pd.Dictionary().StringTable().Len() - 1))
-		f.SetStartLine(int64(i))
-		pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().
-			SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
-		pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(int32(pd.Dictionary().LocationTable().Len() - 1))
-		sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty()
-		sample.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
-		sample.Values().Append(1)
+		m.Sample(p, m.Stack(m.Location(m.Function(m.Text(fmt.Sprint("f", i))))))
 	}
 	pad := strings.Repeat("x", 900)
-	first := pd.Dictionary().StringTable().Len() - 100
 	sent := 0
 	for round := 0; sent < 100*cfg.MaxBytes; round++ {
 		for i := range 100 {
 			name := fmt.Sprintf("%d.%d.%s", round, i, pad)
-			pd.Dictionary().StringTable().SetAt(first+i, name)
+			m.Dict.StringTable().SetAt(first+i, name)
 			sent += len(name)
 		}
 		now := noon.Add(time.Duration(round) * time.Second)
-		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetTime(pcommon.NewTimestampFromTime(now))
-		added := s.Add(pd, now.Add(time.Second))
+		p.SetTime(pcommon.NewTimestampFromTime(now))
+		added := s.Add(m.Profiles, now.Add(time.Second))
 		require.Equal(t, 1, added.Profiles)
 		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
 	}
@@ -547,10 +235,8 @@ func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 
 // FuzzAdd adds arbitrary messages and runs every query.
 func FuzzAdd(f *testing.F) {
-	for _, pd := range worst() {
-		if wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err == nil && len(wire) < 100_000 {
-			f.Add(wire)
-		}
+	for _, wire := range worst.Profiles.All(8 << 10) {
+		f.Add(wire)
 	}
 	small := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
 		Sample(profiletest.Value(1, "leaf", "main").With(profiletest.Attr("key", "1")).Linked([16]byte{1}, [8]byte{1})).

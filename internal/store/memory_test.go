@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // allQueries are all queries that have a Meter, of one profile.
@@ -60,9 +61,7 @@ func allQueries(s *Store, sel model.Selection) map[string]func(ctx context.Conte
 func TestQueriesReserveTheirMemory(t *testing.T) {
 	profiletest.SkipLarge(t)
 	stores := map[string]func(t *testing.T) *Store{"distinct functions": func(t *testing.T) *Store { return fullStore(t, 16<<20) }}
-	for name, pd := range worst() {
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+	for name, wire := range worst.Profiles.All(512 << 10) {
 		stores[name] = func(t *testing.T) *Store {
 			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
 			require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // The peak of the heap is at most batchConstant + batchFactor × the message's encoded bytes. Most of the
@@ -24,199 +25,6 @@ const (
 	batchConstant = 64 << 20
 	batchFactor   = 64
 )
-
-// worstMessages are messages of about size encoded bytes, made to cost as much as possible.
-func worstMessages(t testing.TB, size int) map[string][]byte {
-	t.Helper()
-	long := strings.Repeat("x", size/2)
-	type message struct {
-		pprofile.Profiles
-		d       pprofile.ProfilesDictionary
-		profile pprofile.Profile
-	}
-	all := map[string][]byte{}
-	add := func(name string, fill func(m message)) {
-		m := message{Profiles: pprofile.NewProfiles()}
-		m.d = m.Dictionary()
-		newZeroValues().CopyTo(m.d)
-		m.profile = m.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		fill(m)
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(m.Profiles)
-		require.NoError(t, err)
-		all[name] = wire
-	}
-	value := func(s pprofile.Sample) { s.Values().Append(1) }
-	add("empty profiles", func(m message) {
-		for range size / 8 {
-			m.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().AppendEmpty()
-		}
-	})
-	add("resources", func(m message) {
-		for i := range size / 20 {
-			rp := m.ResourceProfiles().AppendEmpty()
-			rp.Resource().SetDroppedAttributesCount(uint32(i))
-			rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		}
-	})
-	add("samples", func(m message) {
-		for range size / 5 {
-			value(m.profile.Samples().AppendEmpty())
-		}
-	})
-	add("samples of many stacks", func(m message) {
-		for i := range size / 20 {
-			m.d.LocationTable().AppendEmpty().SetAddress(uint64(i) + 1)
-			m.d.StackTable().AppendEmpty().LocationIndices().Append(int32(i) + 1)
-			s := m.profile.Samples().AppendEmpty()
-			s.SetStackIndex(int32(i) + 1)
-			value(s)
-		}
-	})
-	add("stacks with most in common", func(m message) {
-		m.d.LocationTable().AppendEmpty()
-		for i := range 100 {
-			list := m.d.StackTable().AppendEmpty().LocationIndices()
-			list.EnsureCapacity(size / 100)
-			for range size/100 - i {
-				list.Append(1)
-			}
-			s := m.profile.Samples().AppendEmpty()
-			s.SetStackIndex(int32(i) + 1)
-			value(s)
-		}
-	})
-	add("attributes of one sample", func(m message) {
-		s := m.profile.Samples().AppendEmpty()
-		value(s)
-		for i := range size / 20 {
-			m.d.StringTable().Append(fmt.Sprint(i))
-			m.d.AttributeTable().AppendEmpty().SetKeyStrindex(int32(i) + 1)
-			s.AttributeIndices().Append(int32(i) + 1)
-		}
-	})
-	add("one attribute of one sample, many times", func(m message) {
-		s := m.profile.Samples().AppendEmpty()
-		value(s)
-		m.d.AttributeTable().AppendEmpty().Value().SetInt(1)
-		for range size {
-			s.AttributeIndices().Append(1)
-		}
-	})
-	add("attributes of one resource", func(m message) {
-		attributes := m.ResourceProfiles().At(0).Resource().Attributes()
-		attributes.EnsureCapacity(min(size/20, 5000)) // Put looks through all
-		for i := range min(size/20, 5000) {
-			attributes.PutInt(fmt.Sprint("key-", i), 1)
-		}
-	})
-	add("resources with one long text", func(m message) {
-		m.d.StringTable().Append(long)
-		for i := range size / 60 {
-			rp := m.ResourceProfiles().AppendEmpty()
-			rp.Resource().Attributes().PutStr("command", long)
-			rp.Resource().Attributes().PutInt("pid", int64(i))
-			rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		}
-	})
-	add("scopes of a resource with a long text", func(m message) {
-		rp := m.ResourceProfiles().At(0)
-		rp.Resource().Attributes().PutStr("command", long)
-		for i := range size / 20 {
-			sp := rp.ScopeProfiles().AppendEmpty()
-			sp.Scope().SetDroppedAttributesCount(uint32(i))
-			sp.Profiles().AppendEmpty()
-		}
-	})
-	add("a long text that is not UTF-8 in many attributes", func(m message) {
-		m.d.StringTable().Append("\xff" + long)
-		for i := range size / 40 {
-			a := m.d.AttributeTable().AppendEmpty()
-			a.SetKeyStrindex(1)
-			a.Value().SetInt(int64(i))
-			s := m.profile.Samples().AppendEmpty()
-			s.AttributeIndices().Append(int32(i) + 1)
-			value(s)
-		}
-	})
-	add("array of empty values", func(m message) {
-		list := m.d.AttributeTable().AppendEmpty().Value().SetEmptySlice()
-		for range size / 4 {
-			list.AppendEmpty()
-		}
-		s := m.profile.Samples().AppendEmpty()
-		s.AttributeIndices().Append(1)
-		value(s)
-	})
-	add("nested values", func(m message) {
-		for range size / 1000 {
-			at := m.d.AttributeTable().AppendEmpty().Value()
-			for range maxValueDepth + 1 {
-				at = at.SetEmptySlice().AppendEmpty()
-			}
-			s := m.profile.Samples().AppendEmpty()
-			s.AttributeIndices().Append(int32(m.d.AttributeTable().Len() - 1))
-			value(s)
-		}
-	})
-	add("samples of a long name", func(m message) {
-		m.d.StringTable().Append(long)
-		m.d.FunctionTable().AppendEmpty().SetNameStrindex(1)
-		for i := range size / 30 {
-			l := m.d.LocationTable().AppendEmpty()
-			l.SetAddress(uint64(i))
-			l.Lines().AppendEmpty().SetFunctionIndex(1)
-			m.d.StackTable().AppendEmpty().LocationIndices().Append(int32(i) + 1)
-			s := m.profile.Samples().AppendEmpty()
-			s.SetStackIndex(int32(i) + 1)
-			value(s)
-		}
-	})
-	add("observations", func(m message) {
-		s := m.profile.Samples().AppendEmpty()
-		for range size / 9 {
-			s.Values().Append(1)
-			s.TimestampsUnixNano().Append(1)
-		}
-	})
-	deepStack := func(m message) {
-		list := m.d.StackTable().AppendEmpty().LocationIndices()
-		list.EnsureCapacity(size / 200)
-		for i := range size / 200 { // with its locations a little less than what a part takes
-			m.d.LocationTable().AppendEmpty().SetAddress(uint64(i) + 1)
-			list.Append(int32(i) + 1)
-		}
-	}
-	add("profiles of one deep stack", func(m message) {
-		deepStack(m)
-		for range size / 50 {
-			s := m.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().AppendEmpty().Samples().AppendEmpty()
-			s.SetStackIndex(1)
-			value(s)
-		}
-	})
-	add("samples of one deep stack with two observations each", func(m message) {
-		deepStack(m)
-		for i := range size / 50 {
-			m.d.AttributeTable().AppendEmpty().Value().SetInt(int64(i))
-			s := m.profile.Samples().AppendEmpty()
-			s.SetStackIndex(1)
-			s.AttributeIndices().Append(int32(i) + 1)
-			s.TimestampsUnixNano().Append(1, 2)
-		}
-	})
-	add("observations of a sample with many attributes", func(m message) {
-		s := m.profile.Samples().AppendEmpty()
-		for i := range size / 50 {
-			m.d.StringTable().Append(fmt.Sprint(i))
-			m.d.AttributeTable().AppendEmpty().SetKeyStrindex(int32(i) + 1)
-			s.AttributeIndices().Append(int32(i) + 1)
-		}
-		for range size / 16 {
-			s.TimestampsUnixNano().Append(1)
-		}
-	})
-	return all
-}
 
 // requireBoundedBatch compacts a message, split and whole, and bounds the cost and the size of the output.
 func requireBoundedBatch(t testing.TB, wire []byte, pd pprofile.Profiles, maxBytes int) (in, whole, split int) {
@@ -250,7 +58,7 @@ func requireBoundedBatch(t testing.TB, wire []byte, pd pprofile.Profiles, maxByt
 }
 
 func TestABatchIsBoundedByItsInput(t *testing.T) {
-	for name, wire := range worstMessages(t, 1<<19) {
+	for name, wire := range worst.Profiles.All(1 << 18) {
 		for _, overGRPC := range []bool{false, true} {
 			pd := unmarshal(t, wire)
 			if overGRPC {
@@ -299,7 +107,7 @@ func TestExpansionOfReferences(t *testing.T) {
 
 // FuzzCompactCost bounds the cost of any message and the size of the output.
 func FuzzCompactCost(f *testing.F) {
-	for _, wire := range worstMessages(f, 2_000) {
+	for _, wire := range worst.Profiles.All(2_000) {
 		f.Add(wire, uint16(100))
 		f.Add(wire, uint16(1000))
 	}

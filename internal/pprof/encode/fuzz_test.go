@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // FuzzEncode encodes OTLP bytes, sound or not. The encoder returns an error, or a pprof that pprof's own parser
@@ -33,9 +34,7 @@ func FuzzEncode(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(seed)
 	}
-	for _, pd := range worstMessages(8 << 10) {
-		seed, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(f, err)
+	for _, seed := range worst.Profiles.All(8 << 10) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -5,6 +5,7 @@ package encode
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,6 +27,10 @@ func TestEncodeAttributeForms(t *testing.T) {
 		units   []string
 	}
 	text := func(s ...string) labels { return labels{texts: s} }
+	var deep any
+	for range 2000 {
+		deep = []any{deep}
+	}
 	for name, test := range map[string]struct {
 		value any
 		unit  string
@@ -64,6 +69,7 @@ func TestEncodeAttributeForms(t *testing.T) {
 		"array of other maps":  {[]any{map[string]any{"value": int64(1)}}, "", text(`[{"value":1}]`)},
 		"array of wrong maps":  {[]any{map[string]any{"value": "1", "unit": "s"}}, "", labels{}},
 		"array of larger maps": {[]any{map[string]any{"value": int64(1), "unit": "s", "more": int64(2)}}, "", labels{}},
+		"deep array":           {deep, "", text(strings.Repeat("[", 1001) + "null" + strings.Repeat("]", 1001))},
 		"array with none":      {[]any{nil, "a"}, "", text(`[null,"a"]`)},
 		"array with bytes":     {[]any{[]byte{0xFF}}, "", text(`["/w=="]`)},
 		"empty array":          {[]any{}, "", text("[]")},

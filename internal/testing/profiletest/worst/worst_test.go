@@ -9,6 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+// Messages have about the size that is asked for, or less.
+func TestProfiles(t *testing.T) {
+	const size = 64 << 10
+	for name, wire := range Profiles.All(size) {
+		assert.Greater(t, len(wire), size/8, name)
+		assert.LessOrEqual(t, len(wire), size+size/2, name)
+	}
+}
+
 // Inputs have about the size that is asked for, unless theirs is fixed, and are the same each time.
 func TestInputs(t *testing.T) {
 	const size = 64 << 10

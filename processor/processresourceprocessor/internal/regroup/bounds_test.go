@@ -5,6 +5,7 @@ package regroup
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // The peak of the heap is at most boundConstant + boundFactor × the message's encoded bytes, and what comes out has at
@@ -25,141 +27,87 @@ const (
 
 var sizer pprofile.ProtoMarshaler
 
-// worstMessages are messages of about size encoded bytes, made to cost as much as possible.
-func worstMessages(t testing.TB, size int) map[string][]byte {
-	t.Helper()
-	type message struct {
-		pprofile.Profiles
-		d  pprofile.ProfilesDictionary
-		rp pprofile.ResourceProfiles
-		p  pprofile.Profile
+// ofProcesses adds n samples, each of a process of its own, with more attributes.
+func ofProcesses(m *worst.Message, n int, more ...int32) {
+	p := m.Profile()
+	for i := range n {
+		m.Sample(p, 0, append([]int32{m.Attribute("process.pid", i+1)}, more...)...)
 	}
-	long := strings.Repeat("x", size/2)
-	all := map[string][]byte{}
-	add := func(name string, fill func(m message)) {
-		m := message{Profiles: profiletest.New().Resource().Scope("s", "1").Profile("cpu", "ns").Build()}
-		m.d = m.Dictionary()
-		m.rp = m.ResourceProfiles().At(0)
-		m.p = m.rp.ScopeProfiles().At(0).Profiles().At(0)
-		fill(m)
-		wire, err := sizer.MarshalProfiles(m.Profiles)
-		require.NoError(t, err)
-		all[name] = wire
-	}
-	key := func(m message, key string) int32 {
-		m.d.StringTable().Append(key)
-		return int32(m.d.StringTable().Len() - 1)
-	}
-	attribute := func(m message, key int32) (pprofile.KeyValueAndUnit, int32) {
-		a := m.d.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(key)
-		return a, int32(m.d.AttributeTable().Len() - 1)
-	}
-	sample := func(p pprofile.Profile, attributes ...int32) {
-		s := p.Samples().AppendEmpty()
-		s.Values().Append(1)
-		s.AttributeIndices().FromRaw(attributes)
-	}
-	pids := func(m message, n int, more ...int32) {
-		pid := key(m, "process.pid")
-		for i := range n {
-			a, at := attribute(m, pid)
-			a.Value().SetInt(int64(i + 1))
-			sample(m.p, append([]int32{at}, more...)...)
+}
+
+// resources adds n resources of a process, each with a long attribute that its scope has, too.
+func resources(key string) func(m *worst.Message, size int) {
+	return func(m *worst.Message, size int) {
+		long := strings.Repeat("x", size/2)
+		for i := range size / 60 {
+			attributes := m.NextResource()
+			attributes.PutInt("process.pid", int64(i))
+			attributes.PutStr("process.executable.name", "a")
+			attributes.PutStr(key, long)
+			m.Scope.Scope().Attributes().PutStr(key, long)
+			m.Sample(m.Scope.Profiles().AppendEmpty(), 0)
 		}
 	}
-	add("a process for each sample", func(m message) { pids(m, size/20) })
-	add("processes of a large resource", func(m message) {
-		m.rp.Resource().Attributes().PutStr("text", long)
-		pids(m, size/40)
-	})
-	add("processes of a resource with many attributes", func(m message) {
-		m.rp.Resource().Attributes().EnsureCapacity(size / 40)
-		for i := range min(size/40, 10_000) {
-			m.rp.Resource().Attributes().PutInt(fmt.Sprint("key-", i), 1)
-		}
-		pids(m, size/40)
-	})
-	add("processes of a long service name", func(m message) {
-		m.rp.Resource().Attributes().PutStr("service.name", long)
-		pids(m, size/40)
-	})
-	for _, name := range []string{"process.executable.path", "process.executable.name", "service.name", "moved",
+}
+
+// worstMessages are messages of processes that are made to cost as much as possible.
+func worstMessages() worst.Messages {
+	all := worst.Messages{
+		"a process for each sample": func(m *worst.Message, size int) { ofProcesses(m, size/20) },
+		"processes of a large resource": func(m *worst.Message, size int) {
+			m.Resource.Resource().Attributes().PutStr("text", strings.Repeat("x", size/2))
+			ofProcesses(m, size/40)
+		},
+		"processes of a resource with many attributes": func(m *worst.Message, size int) {
+			m.Resource.Resource().Attributes().EnsureCapacity(size / 40)
+			for i := range min(size/40, 10_000) {
+				m.Resource.Resource().Attributes().PutInt(fmt.Sprint("key-", i), 1)
+			}
+			ofProcesses(m, size/40)
+		},
+		"processes of a long name": func(m *worst.Message, size int) {
+			m.Resource.Resource().Attributes().PutStr("service.name", strings.Repeat("x", size/2))
+			ofProcesses(m, size/40)
+		},
+		"processes of a large scope": func(m *worst.Message, size int) {
+			m.Scope.Scope().Attributes().PutStr("text", strings.Repeat("x", size/2))
+			ofProcesses(m, size/40)
+		},
+		"processes of a profile with many attributes": func(m *worst.Message, size int) {
+			ofProcesses(m, size/40)
+			m.Scope.Profiles().At(0).AttributeIndices().FromRaw(slices.Repeat([]int32{1}, size/4))
+		},
+		"processes of many profiles": func(m *worst.Message, size int) {
+			var pids []int32
+			for i := range 300 {
+				pids = append(pids, m.Attribute("process.pid", i+1))
+			}
+			for range size / 20 / len(pids) {
+				p := m.Scope.Profiles().AppendEmpty()
+				for _, pid := range pids {
+					m.Sample(p, 0, pid)
+				}
+			}
+		},
+		"a process, many times in a sample": func(m *worst.Message, size int) {
+			m.Sample(m.Profile(), 0, slices.Repeat([]int32{m.Attribute("process.pid", 1)}, size)...)
+		},
+		"a process in resources of a long attribute": func(m *worst.Message, size int) {
+			pid, long := m.Attribute("process.pid", 1), strings.Repeat("x", size/2)
+			for range size / 60 {
+				m.NextResource().PutStr("text", long)
+				m.Sample(m.Scope.Profiles().AppendEmpty(), 0, pid)
+			}
+		},
+		"resources of processes of a long path": resources("process.executable.path"),
+		"resources of processes of a long text": resources("text"),
+	}
+	for _, key := range []string{"process.executable.path", "process.executable.name", "service.name", "moved",
 		"process.environment_variable.OTEL_RESOURCE_ATTRIBUTES", "container.id"} {
-		add("processes of a long "+name, func(m message) {
-			a, at := attribute(m, key(m, name))
-			a.Value().SetStr(long)
-			pids(m, size/40, at)
-		})
+		all["processes of a long "+key] = func(m *worst.Message, size int) {
+			ofProcesses(m, size/40, m.Attribute(key, strings.Repeat("x", size/2)))
+		}
 	}
-	add("processes of a large scope", func(m message) {
-		m.rp.ScopeProfiles().At(0).Scope().Attributes().PutStr("text", long)
-		pids(m, size/40)
-	})
-	add("processes of a profile with many attributes", func(m message) {
-		for range size / 4 {
-			m.p.AttributeIndices().Append(1)
-		}
-		pids(m, size/40)
-	})
-	add("processes of many profiles", func(m message) {
-		pid := key(m, "process.pid")
-		const processes = 300
-		for i := range processes {
-			a, _ := attribute(m, pid)
-			a.Value().SetInt(int64(i + 1))
-		}
-		first := int32(m.d.AttributeTable().Len() - processes)
-		for range size / 20 / processes {
-			p := m.rp.ScopeProfiles().At(0).Profiles().AppendEmpty()
-			for i := range int32(processes) {
-				sample(p, first+i)
-			}
-		}
-	})
-	add("one attribute of one sample, many times", func(m message) {
-		a, at := attribute(m, key(m, "process.pid"))
-		a.Value().SetInt(1)
-		s := m.p.Samples().AppendEmpty()
-		s.Values().Append(1)
-		for range size {
-			s.AttributeIndices().Append(at)
-		}
-	})
-	add("resources that refer to one long text", func(m message) {
-		a, at := attribute(m, key(m, "process.pid"))
-		a.Value().SetInt(1)
-		for range size / 60 {
-			rp := m.ResourceProfiles().AppendEmpty()
-			rp.Resource().Attributes().PutStr("text", long)
-			sample(rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty(), at)
-		}
-	})
-	for _, name := range []string{"process.executable.path", "text"} {
-		add("resources of processes that refer to one long "+name, func(m message) {
-			for i := range size / 60 {
-				rp := m.ResourceProfiles().AppendEmpty()
-				rp.Resource().Attributes().PutInt("process.pid", int64(i))
-				rp.Resource().Attributes().PutStr("process.executable.name", "a")
-				rp.Resource().Attributes().PutStr(name, long)
-				sp := rp.ScopeProfiles().AppendEmpty()
-				sp.Scope().Attributes().PutStr(name, long)
-				sample(sp.Profiles().AppendEmpty())
-			}
-		})
-	}
-	add("resources of processes", func(m message) {
-		for i := range size / 30 {
-			rp := m.ResourceProfiles().AppendEmpty()
-			rp.Resource().Attributes().PutInt("process.pid", int64(i))
-			sample(rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty())
-		}
-	})
-	add("resources, scopes and profiles without samples", func(m message) {
-		for range size / 20 {
-			m.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		}
-	})
 	return all
 }
 
@@ -213,10 +161,10 @@ func nameAll(resources []Resource) {
 }
 
 func TestRegroupIsBounded(t *testing.T) {
-	for name, wire := range worstMessages(t, 1<<18) {
+	for name, wire := range worstMessages().All(1 << 18) {
 		t.Run(name, func(t *testing.T) { requireBounded(t, wire) })
 	}
-	for name, wire := range worstMessages(t, 1<<20) { // what is read again and again shows in what is large
+	for name, wire := range worstMessages().All(1 << 20) { // what is read again and again shows in what is large
 		if strings.Contains(name, "long") || strings.Contains(name, "large") {
 			t.Run(name, func(t *testing.T) { requireBounded(t, wire) })
 		}
@@ -224,7 +172,7 @@ func TestRegroupIsBounded(t *testing.T) {
 }
 
 func FuzzRegroup(f *testing.F) {
-	for _, wire := range worstMessages(f, 2_000) {
+	for _, wire := range worstMessages().All(2_000) {
 		f.Add(wire)
 	}
 	for seed := range uint64(4) {
