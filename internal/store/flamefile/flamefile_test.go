@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // sample has stacks that differ only in addresses, inlined lines, frames without a name, and timestamps.
@@ -77,73 +77,14 @@ func TestSpeedscope(t *testing.T) {
 
 // Stacks and files cost what their input has, and what they may have at most.
 func TestFilesAreBounded(t *testing.T) {
-	long := strings.Repeat("name", 16<<10)
-	build := func(change func(d pprofile.ProfilesDictionary, str func(string) int32,
-		add func(locations ...int32))) pprofile.Profiles {
-		pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
-		d := pd.Dictionary()
-		change(d, func(s string) int32 {
-			d.StringTable().Append(s)
-			return int32(d.StringTable().Len() - 1)
-		}, func(locations ...int32) {
-			d.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
-			s := profiletest.ProfileAt(pd, 0).Samples().AppendEmpty()
-			s.SetStackIndex(int32(d.StackTable().Len() - 1))
-			s.Values().Append(1)
-		})
-		return pd
-	}
-	lines := func(d pprofile.ProfilesDictionary, n int) int32 {
-		l := d.LocationTable().AppendEmpty()
-		for range n {
-			l.Lines().AppendEmpty().SetFunctionIndex(1)
-		}
-		return int32(d.LocationTable().Len() - 1)
-	}
-	for name, test := range map[string]struct {
-		pd       pprofile.Profiles
-		tooLarge bool
-	}{
-		"a location of many lines in many stacks": {
-			build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
-				many := lines(d, 10_000)
-				for range 10_000 {
-					d.LocationTable().AppendEmpty().SetAddress(uint64(d.LocationTable().Len()))
-					add(int32(d.LocationTable().Len()-1), many)
-				}
-			}), true},
-		"a location of many lines very often in a stack": {
-			build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
-				add(slices.Repeat([]int32{lines(d, 10_000)}, 50_000)...)
-			}), true},
-		"a long name very often in a stack": {
-			build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
-				d.FunctionTable().At(1).SetNameStrindex(str(long))
-				add(slices.Repeat([]int32{1}, 50_000)...)
-			}), true},
-		"functions of a long name": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
-			at := str(strings.Repeat(";", len(long)))
-			for i := range 10_000 {
-				f := d.FunctionTable().AppendEmpty()
-				f.SetNameStrindex(at)
-				f.SetStartLine(int64(i))
-				d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(d.FunctionTable().Len() - 1))
-				add(int32(d.LocationTable().Len() - 1))
-			}
-		}), false},
-		"locations of a long mapping": {
-			build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
-				d.MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
-				for i := range 10_000 {
-					l := d.LocationTable().AppendEmpty()
-					l.SetMappingIndex(int32(d.MappingTable().Len() - 1))
-					l.SetAddress(uint64(i))
-					add(int32(d.LocationTable().Len() - 1))
-				}
-			}), false},
+	for name, tooLarge := range map[string]bool{
+		"a location of many lines in many stacks": true, "a location of many lines, many times in a stack": true,
+		"samples of a stack of many frames": true, "functions of a long name": false, "locations of a long mapping": false,
 	} {
+		m := worst.NewMessage()
+		worst.Profiles[name](m, 1<<20)
 		t.Run(name, func(t *testing.T) {
-			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(test.pd)
+			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(m.Profiles)
 			const most = 4 << 20
 			errs := make([]error, 2)
 			profiletest.RequireCost(t, profiletest.BoundOf(size, 64<<20, 120), func() {
@@ -151,14 +92,14 @@ func TestFilesAreBounded(t *testing.T) {
 					func(b io.Writer, s flamefile.Stacks) error { return flamefile.Collapsed(b, s) },
 					func(b io.Writer, s flamefile.Stacks) error { return flamefile.Speedscope(b, "x", s) },
 				} {
-					lists, err := flamefile.OfProfiles(test.pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(test.pd, 0)})
+					lists, err := flamefile.OfProfiles(m.Dict, []pprofile.Profile{profiletest.ProfileAt(m.Profiles, 0)})
 					if err == nil {
 						err = write(&limited{most: most}, lists[0])
 					}
 					errs[i] = err
 				}
 			})
-			if test.tooLarge {
+			if tooLarge {
 				require.ErrorIs(t, errs[0], model.ErrTooLarge)
 			} else {
 				require.NoError(t, errors.Join(errs...))

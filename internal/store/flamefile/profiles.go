@@ -23,9 +23,11 @@ func OfProfiles(dict pprofile.ProfilesDictionary, groups ...[]pprofile.Profile) 
 	lists := make([]Stacks, len(groups))
 	for i, profiles := range groups {
 		samples := answers.Samples{Dict: to}
+		at := map[int32]int{} // in samples, by stack: each is walked over once, as very many samples can have a deep one
 		for _, p := range profiles {
 			for _, s := range p.Samples().All() {
-				stack, _ := importer.Stack(s.StackIndex())
+				index, _ := importer.Stack(s.StackIndex())
+				stack := int32(index)
 				value := int64(0)
 				if s.Values().Len() == 0 {
 					value = int64(s.TimestampsUnixNano().Len())
@@ -33,7 +35,13 @@ func OfProfiles(dict pprofile.ProfilesDictionary, groups ...[]pprofile.Profile) 
 				for _, v := range s.Values().All() {
 					value = otlp.SaturatingAdd(value, v)
 				}
-				samples.Stacks, samples.Values = append(samples.Stacks, int32(stack)), append(samples.Values, value)
+				k, isKnown := at[stack]
+				if !isKnown {
+					k = len(samples.Stacks)
+					at[stack] = k
+					samples.Stacks, samples.Values = append(samples.Stacks, stack), append(samples.Values, 0)
+				}
+				samples.Values[k] = otlp.SaturatingAdd(samples.Values[k], value)
 			}
 		}
 		g, err := answers.GraphOf(&samples)
