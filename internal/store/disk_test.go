@@ -344,9 +344,7 @@ func TestKilledWhileJoining(t *testing.T) {
 				push(day.Add(time.Duration(rnd.IntN(hour+1)) * time.Hour))
 			}
 			now = now.Add(time.Hour)
-			s.adding.Lock()
-			s.blocks[len(s.blocks)-1].Freeze()
-			s.adding.Unlock()
+			freeze(s)
 			require.NoError(t, s.flush())
 			before, after := filepath.Join(cfg.Disk.Directory, "blocks"), t.TempDir()
 			require.NoError(t, os.CopyFS(after, os.DirFS(before)))

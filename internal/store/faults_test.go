@@ -32,9 +32,7 @@ var allOfShop = model.Selection{Service: "shop", Profile: "process_cpu"}
 // addHour adds a profile to the hour of the day that begins at midnight.
 func addHour(s *Store, hour int) Added {
 	start := noon.Truncate(24 * time.Hour).Add(time.Duration(hour) * time.Hour)
-	return s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
-		Time(uint64(start.UnixNano()), 10e9).
-		Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
+	return s.Add(cpu(start, 10, profiletest.Value(1, "leaf")), start.Add(10*time.Second))
 }
 
 // A clock that is wrong for a moment deletes nothing, and makes nothing coarser. One that stays where it is, is

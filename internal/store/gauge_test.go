@@ -40,9 +40,7 @@ func TestALateStateInALaterBlock(t *testing.T) {
 	// what was late: it holds until the next one, at 10:45
 	state(ten.Add(5*time.Minute), ten.Add(4*time.Hour+time.Minute), 7)
 	write := func() {
-		disk.adding.Lock()
-		disk.blocks[len(disk.blocks)-1].Freeze()
-		disk.adding.Unlock()
+		freeze(disk)
 		require.NoError(t, disk.flush())
 	}
 	write()

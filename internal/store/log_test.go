@@ -30,8 +30,7 @@ func TestDamagedLog(t *testing.T) {
 			s := open(t, diskConfig(t, dir))
 			s.disk.writing.Lock() // the blocks wait to be written
 			push := func(s *Store, now time.Time) {
-				refused := s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
-					Time(uint64(now.Add(-time.Minute).UnixNano()), 60e9).Sample(profiletest.Value(1, "leaf")).Build(), now).Refused
+				refused := s.Add(cpu(now.Add(-time.Minute), 60, profiletest.Value(1, "leaf")), now).Refused
 				require.Zero(t, refused)
 			}
 			for i := range 3 {
@@ -140,9 +139,7 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 		t.Run(fmt.Sprint("compacting: ", compacting), func(t *testing.T) {
 			s := open(t, diskConfig(t, t.TempDir()))
 			push := func(now time.Time) {
-				s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()),
-					1e9).
-					Sample(profiletest.Value(1, "leaf")).Build(), now.Add(time.Second))
+				s.Add(cpu(now, 1, profiletest.Value(1, "leaf")), now.Add(time.Second))
 			}
 			push(noon)
 			if compacting {
@@ -217,12 +214,9 @@ func TestKilledBetweenBlocksOfAHead(t *testing.T) {
 	for missing := range 3 {
 		dir := t.TempDir()
 		s := open(t, diskConfig(t, dir))
-		for _, hour := range []int{10, 5, 0} {
+		for _, hour := range []int{10, 5, 0} { // two of them are late
 			start := noon.Add(time.Duration(hour) * time.Hour)
-			s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()),
-				10e9).
-				// two of them are late
-				Sample(profiletest.Value(int64(hour+1), "leaf")).Build(), noon.Add(10*time.Hour+time.Minute))
+			s.Add(cpu(start, 10, profiletest.Value(int64(hour+1), "leaf")), noon.Add(10*time.Hour+time.Minute))
 		}
 		wal := t.TempDir()
 		s.adding.Lock()
@@ -251,9 +245,7 @@ func TestQueryKeepsItsBlocks(t *testing.T) {
 	day := noon.Truncate(24 * time.Hour)
 	for hour := range 3 {
 		start := day.Add(time.Duration(hour) * time.Hour)
-		s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()),
-			10e9).
-			Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
+		s.Add(cpu(start, 10, profiletest.Value(1, "leaf")), start.Add(10*time.Second))
 		s.Maintain(start.Add(time.Hour))
 	}
 	require.Len(t, s.Blocks(), 3)

@@ -182,9 +182,7 @@ func TestMaxBytesHoldWhileBlocksAreJoined(t *testing.T) {
 						b.Sample(profiletest.Value(int64(k*k), fmt.Sprint("function", n, hour, "x", k)))
 					}
 					require.Equal(t, 500, s.Add(b.Build(), now.Add(time.Minute)).Samples)
-					s.adding.Lock()
-					s.blocks[len(s.blocks)-1].Freeze()
-					s.adding.Unlock()
+					freeze(s)
 					require.NoError(t, s.flush())
 				}
 				if size == 0 { // that of a day, as the hours have it

@@ -101,9 +101,7 @@ func TestMovedProfilesHaveNoTimes(t *testing.T) {
 	cfg.Disk.Retention = time.Hour
 	s := open(t, cfg)
 	old := noon.Add(-24 * time.Hour)
-	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(old.UnixNano()),
-		1e9).
-		Sample(profiletest.Observed([]uint64{uint64(old.UnixNano())}, "leaf")).Build()
+	pd := cpu(old, 1, profiletest.Observed([]uint64{uint64(old.UnixNano())}, "leaf"))
 	require.Equal(t, 1, s.Add(pd, noon).Moved)
 	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	for blocks := range 2 { // in memory, and on disk

@@ -92,6 +92,19 @@ func add(t testing.TB, s *Store, instance, typ, unit string, from, seconds int, 
 	return s.Add(b.Build(), start.Add(time.Duration(seconds)*time.Second))
 }
 
+// cpu returns a profile of a service.
+func cpu(start time.Time, seconds uint64, samples ...profiletest.Sample) pprofile.Profiles {
+	return profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+		Time(uint64(start.UnixNano()), seconds*1e9).Sample(samples...).Build()
+}
+
+// freeze ends the last block in memory.
+func freeze(s *Store) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	s.blocks[len(s.blocks)-1].Freeze()
+}
+
 func at(seconds int) int64 { return noon.Add(time.Duration(seconds) * time.Second).UnixNano() }
 
 // Readers of pprof treat the first mapping as the main binary, whichever sample comes first.
@@ -118,8 +131,7 @@ func TestMergedMappingsKeepTheirOrder(t *testing.T) {
 func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	s := New(testConfig())
 	taken := noon.Add(-48 * time.Hour)
-	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
-		Time(uint64(taken.UnixNano()), 30e9).Sample(profiletest.Value(5, "leaf")).Build()
+	pd := cpu(taken, 30, profiletest.Value(5, "leaf"))
 	added := s.Add(pd, noon)
 	assert.Equal(t, 1, added.Moved)
 	info := s.profiles("shop")[0]

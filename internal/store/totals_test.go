@@ -142,9 +142,7 @@ func TestTotalsInTheNextBlock(t *testing.T) {
 		value := int64(10 * (1 + round))
 		add(t, s, "x", "alloc_space", "bytes", 10*round, 0, profiletest.Value(value, "a"), profiletest.Value(2*value, "b"))
 		add(t, s, "y", "alloc_space", "bytes", 10*round+1, 0, profiletest.Value(value, "c"), profiletest.Value(2*value, "b"))
-		s.adding.Lock()
-		s.blocks[len(s.blocks)-1].Freeze()
-		s.adding.Unlock()
+		freeze(s)
 	}
 	g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "memory"}, 100)
 	require.NoError(t, err)
@@ -161,9 +159,7 @@ func TestPartsOfAStateInTwoBlocks(t *testing.T) {
 	s := open(t, diskConfig(t, t.TempDir()))
 	for _, function := range []string{"a", "b"} {
 		add(t, s, "x", "goroutine", "count", 0, 0, profiletest.Value(2, function))
-		s.adding.Lock()
-		s.blocks[len(s.blocks)-1].Freeze()
-		s.adding.Unlock()
+		freeze(s)
 	}
 	assert.EqualValues(t, 4, sum(t, s, model.Selection{Service: "shop", Profile: "goroutine", From: at(0), Until: at(10)}))
 	require.NoError(t, s.Close())
