@@ -50,8 +50,8 @@ func TestLimitsDoNotDependOnTheOrder(t *testing.T) {
 		}
 		q := querier.Querier{Store: s.Querier, Now: func() time.Time { return now }}
 		series, err := q.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
-			ProfileTypeID: "process_cpu:cpu:nanoseconds::", LabelSelector: "{}", Start: storetest.Noon.UnixMilli(), End: now.UnixMilli(),
-			Step: 7200, ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
+			ProfileTypeID: "process_cpu:cpu:nanoseconds::", LabelSelector: "{}", Start: storetest.Noon.UnixMilli(),
+			End: now.UnixMilli(), Step: 7200, ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
 		}))
 		require.NoError(t, err)
 		for _, p := range series.Msg.Series[0].Points {

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// This file divides an answer by the values of an attribute. Those with the largest sums in the answer have a group each,
-// whatever the order of blocks and profiles.
+// This file divides an answer by the values of an attribute. Those with the largest sums in the answer have a group
+// each, whatever the order of blocks and profiles.
 
 const (
 	// maxGroups is the largest number of groups; further values go into one group.

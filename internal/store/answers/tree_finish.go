@@ -138,8 +138,8 @@ func largest[T cmp.Ordered](sizes []T, n int, order []int32, mayKeep func(i int,
 	return keep
 }
 
-// preorder returns the nodes as a walk meets them, depth first, children in the order of their names: the order of nodes
-// in a tree follows from that of blocks.
+// preorder returns the nodes as a walk meets them, depth first, children in the order of their names. In the builder,
+// their order follows from that of blocks.
 func (b *treeBuilder) preorder() []int32 {
 	first, next := b.children()
 	order := make([]int32, 0, len(b.parent))

@@ -292,8 +292,8 @@ func (s *server) diff(r *request) (*answer, error) {
 func (r *request) graphAnswer(g *answers.Graph, more string) (*answer, error) {
 	a := r.json()
 	a.head(g.Summary, g.Total[0])
-	a.format(`%s"profiles":%d,"truncated":%d,"pruned":%t,"more_groups":%d,"frames":`, more, g.Profiles, g.Truncated, g.IsPruned,
-		g.MoreGroups)
+	a.format(`%s"profiles":%d,"truncated":%d,"pruned":%t,"more_groups":%d,"frames":`, more, g.Profiles, g.Truncated,
+		g.IsPruned, g.MoreGroups)
 	a.frames(g.Frames)
 	a.raw(`,"nodes":`)
 	a.nodes(g.Tree)
