@@ -41,13 +41,8 @@ func TestProfilesThatAreOnlyPayloads(t *testing.T) {
 	require.NoError(t, err)
 	sums := func(pd pprofile.Profiles) map[string]int64 {
 		got := map[string]int64{}
-		for p := range otlp.Profiles(pd) {
-			name := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
-			for _, s := range p.Samples().All() {
-				for _, v := range s.Values().All() {
-					got[name] += v
-				}
-			}
+		for o := range profiletest.Observations(pd) {
+			got[o.SampleType] += o.Value
 		}
 		return got
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -43,7 +42,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -53,11 +51,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // harness is a running receiver.
 type harness struct {
 	*otlpReceiver
+	client    *grpc.ClientConn
 	sink      *consumertest.ProfilesSink
 	logSink   *consumertest.LogsSink
 	telemetry *componenttest.Telemetry
@@ -92,6 +92,10 @@ func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness
 		t.Cleanup(func() { assert.NoError(t, r.Shutdown(context.Background())) })
 	}
 	h.otlpReceiver = forProfiles.(*shared.Component[*Config, *otlpReceiver]).Shared
+	h.client, err = grpc.NewClient(h.servers["grpc"].Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.client.Close()) })
 	return h
 }
 
@@ -127,12 +131,7 @@ func (h *harness) export(t *testing.T, service string, body []byte) error {
 }
 
 func (h *harness) exportAnswer(t *testing.T, service string, body []byte) (answer []byte, err error) {
-	t.Helper()
-	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer client.Close()
-	err = client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
+	err = h.client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
 	return answer, err
 }
 
@@ -320,12 +319,9 @@ func TestLogsAreCharged(t *testing.T) {
 func TestReceivesTodaysLayout(t *testing.T) {
 	h := start(t, nil, nil)
 	want, data := current(t)
-	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer client.Close()
 	sent, _ := current(t)
-	answer, err := pprofileotlp.NewGRPCClient(client).Export(t.Context(), pprofileotlp.NewExportRequestFromProfiles(sent))
+	answer, err := pprofileotlp.NewGRPCClient(h.client).
+		Export(t.Context(), pprofileotlp.NewExportRequestFromProfiles(sent))
 	require.NoError(t, err)
 	require.Zero(t, answer.PartialSuccess().RejectedProfiles())
 	code, body, header := h.post(t, paths[0], "application/x-protobuf", profiletest.Gzip(data), "Content-Encoding", "Gzip")
@@ -434,14 +430,10 @@ func TestStatedVersions(t *testing.T) {
 	for version, want := range map[string]int{"1": 200, "2": 400, "": 400, "x": 400} {
 		code, answer, _ := h.post(t, paths[0], "application/x-protobuf", data, "OTLP-Profiles-Development-Version", version)
 		assert.Equal(t, want, code, "%q: %s", version, answer)
-		client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
-			grpc.WithTransportCredentials(insecure.NewCredentials()))
-		require.NoError(t, err)
 		var none []byte
-		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export",
-			&data, &none, grpc.ForceCodecV2(httpserver.RawCodec{}))
+		ctx := metadata.AppendToOutgoingContext(t.Context(), versionHeader, version)
+		err := h.client.Invoke(ctx, "/"+services[0]+"/Export", &data, &none, grpc.ForceCodecV2(httpserver.RawCodec{}))
 		assert.Equal(t, want == 200, err == nil, "%q: %v", version, err)
-		require.NoError(t, client.Close())
 	}
 	code, answer, _ := h.post(t, paths[0], "application/x-protobuf", fixture(t, "136.pb"),
 		"OTLP-Profiles-Development-Version", "1")
@@ -507,7 +499,7 @@ func TestExpandingRequestsWaitForEachOther(t *testing.T) {
 	defer budget.SetMemoryLimit(math.MaxInt64)
 	process := budget.Process()
 	h := start(t, next, nil)
-	data := expanding()
+	data := worst.OTLP["few types and many samples"](200_000)
 	for _, send := range []func() error{
 		func() error { return h.export(t, services[0], bytes.Clone(data)) },
 		func() error {
@@ -566,59 +558,6 @@ func TestProfilesAreCharged(t *testing.T) {
 	code, answer, _ := h.post(t, paths[0], "application/json", text)
 	require.Equal(t, http.StatusOK, code, answer)
 	requireReleased()
-}
-
-// expanding returns a message of 1.4 of about 200 KB, in which each byte of a sample becomes a sample of its own.
-func expanding() []byte {
-	field := func(b []byte, number protowire.Number, content []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), content)
-	}
-	var profile []byte
-	for i := range 100 {
-		profile = field(profile, 1, []byte{8, byte(1 + i%2)})
-	}
-	values := field([]byte{8, 0, 16, 1}, 3, bytes.Repeat([]byte{1}, 100))
-	for range 2000 {
-		profile = field(profile, 2, values)
-	}
-	profile = field(profile, 4, []byte{16, 16})
-	profile = field(profile, 5, []byte{0})
-	for _, text := range []string{"", "samples", "bytes"} {
-		profile = field(profile, 10, []byte(text))
-	}
-	return field(nil, 1, field(nil, 2, field(nil, 2, profile)))
-}
-
-// Senders whose messages do not arrive hold nothing of the budget, whatever they state.
-func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
-	budget.SetMemoryLimit(400 << 20)
-	defer budget.SetMemoryLimit(math.MaxInt64)
-	h := start(t, nil, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer client.Close()
-	for range 50 {
-		_, err := client.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/"+services[0]+"/Export",
-			grpc.ForceCodecV2(httpserver.RawCodec{}))
-		require.NoError(t, err)
-	}
-	for i := range 50 {
-		conn, err := net.Dial("tcp", h.servers["http"].Addr().String())
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"+
-			"Content-Encoding: %s\r\nContent-Length: 18000000\r\n\r\n", paths[0],
-			httpserver.Encodings[i%len(httpserver.Encodings)])
-		require.NoError(t, err)
-	}
-	_, data := current(t)
-	require.NoError(t, h.export(t, services[0], data))
-	code, answer, _ := h.post(t, paths[0], "application/x-protobuf", data)
-	require.Equal(t, http.StatusOK, code, answer)
-	require.Zero(t, budget.Process().HeldBytes())
 }
 
 func TestConfig(t *testing.T) {

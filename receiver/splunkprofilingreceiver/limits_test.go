@@ -6,10 +6,7 @@ package splunkprofilingreceiver
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
-	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -18,13 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -33,97 +27,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
-
-// Eight hostile senders a protocol, of bombs and of bodies above the limit, cannot make the process large, and honest
-// requests go through beside them.
-func TestHostileSendersAreBounded(t *testing.T) {
-	profiletest.SkipLarge(t)
-	budget.SetMemoryLimit(300 << 20)
-	defer budget.SetMemoryLimit(math.MaxInt64)
-	f := startFixture(t, allOfThem+"\nlimits: {max_profile_bytes: 8388608}", true)
-	const huge = 256 << 20
-	bomb := profiletest.Gzip(bytes.Repeat([]byte(" "), huge))
-	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(zstd.MaxWindowSize), zstd.WithEncoderConcurrency(1))
-	require.NoError(t, err)
-	window := encoder.EncodeAll(make([]byte, 2<<20), nil)
-	require.NoError(t, encoder.Close())
-	large := bytes.Repeat([]byte(" "), 16<<20)
-	honest := captured(t)["v3.1.2-001-cpu"]
-	type request struct {
-		url, content, encoding string
-		body                   []byte
-	}
-	framed := func(body []byte) []byte {
-		return append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(body))), body...)
-	}
-	overGRPC := "http://" + f.address("grpc") + "/" + logsService + "/Export"
-	requests := []request{
-		{overGRPC, "application/grpc", "gzip", framed(bomb)}, {overGRPC, "application/grpc", "zstd", framed(window)},
-		{overGRPC, "application/grpc", "gzip", framed(large)},
-	}
-	for _, server := range []request{
-		{url: "http://" + f.address("http") + logsPath, content: httpserver.ContentProtobuf},
-		{url: "http://" + f.address("hec") + eventPath, content: httpserver.ContentJSON},
-	} {
-		for encoding, body := range map[string][]byte{"gzip": bomb, "zstd": window, "": large} {
-			requests = append(requests, request{server.url, server.content, encoding, body})
-		}
-	}
-	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close()) }()
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	http2Client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
-	defer http2Client.CloseIdleConnections()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	profiletest.RequireCost(t, profiletest.Bound{HeapBytes: 160 << 20}, func() {
-		var senders sync.WaitGroup
-		for range 8 {
-			for _, r := range requests {
-				senders.Go(func() {
-					request, err := http.NewRequest(http.MethodPost, r.url, bytes.NewReader(r.body))
-					if !assert.NoError(t, err) {
-						return
-					}
-					request.Header.Set("Content-Type", r.content)
-					sender := client
-					if r.url == overGRPC {
-						sender = http2Client
-						request.Header.Set("TE", "trailers")
-						request.Header.Set("Grpc-Encoding", r.encoding)
-					} else {
-						request.Header.Set("Content-Encoding", r.encoding)
-					}
-					response, err := sender.Do(request)
-					if err != nil {
-						return // the server closed the connection while the body was sent
-					}
-					defer response.Body.Close()
-					_, _ = io.Copy(io.Discard, response.Body)
-					if r.url == overGRPC {
-						code := response.Trailer.Get("Grpc-Status") + response.Header.Get("Grpc-Status")
-						assert.Contains(t, []string{"3", "8", "13", "14"}, code, response.Trailer)
-						return
-					}
-					assert.Contains(t, []int{400, 413, 415, 503}, response.StatusCode)
-				})
-			}
-			senders.Go(func() {
-				assert.Eventually(t, func() bool { // as agents do: repeat while the answer is Unavailable
-					_, err := plogotlp.NewGRPCClient(conn).Export(t.Context(), requestOf(t, honest))
-					assert.Contains(t, []codes.Code{codes.OK, codes.Unavailable}, status.Code(err), err)
-					return err == nil
-				}, 2*patience, time.Millisecond)
-			})
-		}
-		senders.Wait()
-		profiles, _ := f.next.drain()
-		assert.Len(t, profiles, 8)
-	})
-}
 
 // Requests that are nested without end are refused before they are unmarshalled, which would overflow the stack.
 func TestNestedRequests(t *testing.T) {
@@ -153,10 +57,7 @@ func TestNestedRequests(t *testing.T) {
 
 // sendRaw sends a message over gRPC as it is.
 func (f *fixture) sendRaw(t testing.TB, message []byte) error {
-	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close()) }()
-	return conn.Invoke(t.Context(), "/"+logsService+"/Export", &message, new([]byte),
+	return f.dial(t).Invoke(t.Context(), "/"+logsService+"/Export", &message, new([]byte),
 		grpc.ForceCodecV2(httpserver.RawCodec{}))
 }
 
@@ -204,12 +105,9 @@ func slowSenders(t testing.TB, f *fixture) map[string]func() string {
 			return string(answer)
 		}
 	}
-	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+	stream, err := f.dial(t).NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
 		"/"+logsService+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
 	require.NoError(t, err)
 	return map[string]func() string{

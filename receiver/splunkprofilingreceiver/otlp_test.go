@@ -5,7 +5,6 @@ package splunkprofilingreceiver
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -20,9 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -53,10 +50,7 @@ func senders(f *fixture) map[string]sender {
 }
 
 func (f *fixture) sendGRPC(t *testing.T, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
-	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close()) }()
-	return plogotlp.NewGRPCClient(conn).Export(t.Context(), request)
+	return plogotlp.NewGRPCClient(f.dial(t)).Export(t.Context(), request)
 }
 
 // post posts a body with headers (key, value, ...).
@@ -276,61 +270,4 @@ func TestRefusals(t *testing.T) {
 			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
 		})
 	}
-}
-
-// If a pipeline, such as the memory limiter, names no delay, the sender is still told to wait.
-func TestRefusalWithoutADelay(t *testing.T) {
-	for code, err := range map[codes.Code]error{
-		codes.Unavailable:       errors.New("data refused due to high memory usage"),
-		codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "full"),
-	} {
-		s := otlpstatus.Of(err)
-		assert.Equal(t, code, s.Code())
-		assert.Equal(t, otlpstatus.DefaultRetryDelay, otlpstatus.RetryDelay(s.Err()))
-	}
-	assert.Equal(t, codes.Unavailable, otlpstatus.Of(context.DeadlineExceeded).Code())
-	assert.Equal(t, codes.InvalidArgument,
-		otlpstatus.Of(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
-	assert.Equal(t, codes.Internal, otlpstatus.Of(consumererror.NewPermanent(status.Error(codes.Internal, "x"))).Code())
-	assert.Equal(t, codes.Unavailable, otlpstatus.Of(status.Error(codes.Unknown, "x")).Code())
-}
-
-func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
-	f := startFixture(t, "protocols: {http: {endpoint: 'localhost:0', max_request_body_size: 1000}}", false)
-	url := "http://" + f.address("http") + "/v1/logs"
-	for name, tc := range map[string]struct {
-		url, content string
-		body         []byte
-		code         int
-	}{
-		"text":           {url, "text/plain", []byte("x"), http.StatusUnsupportedMediaType},
-		"no type":        {url, "", []byte("x"), http.StatusUnsupportedMediaType},
-		"bad protobuf":   {url, httpserver.ContentProtobuf, []byte("hello"), http.StatusBadRequest},
-		"bad JSON":       {url, httpserver.ContentJSON, []byte("{"), http.StatusBadRequest},
-		"another path":   {"http://" + f.address("http") + "/v1/traces", httpserver.ContentJSON, nil, http.StatusNotFound},
-		"too large":      {url, httpserver.ContentProtobuf, make([]byte, 2000), http.StatusRequestEntityTooLarge},
-		"not compressed": {url, httpserver.ContentProtobuf, []byte("x"), http.StatusBadRequest},
-	} {
-		t.Run(name, func(t *testing.T) {
-			headers := []string{"Content-Type", tc.content}
-			if name == "not compressed" {
-				headers = append(headers, "Content-Encoding", "gzip")
-			}
-			response := post(t, tc.url, tc.body, headers...)
-			assert.Equal(t, tc.code, response.StatusCode)
-			assert.NotEmpty(t, response.Body)
-		})
-	}
-	response := collectortest.Ask(t, http.MethodGet, url, nil)
-	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
-	assert.Equal(t, http.MethodPost, response.Header.Get("Allow"))
-}
-
-func TestHTTPTakesGzip(t *testing.T) {
-	f := startFixture(t, allOfThem, false)
-	response := post(t, "http://"+f.address("http")+"/v1/logs", profiletest.Gzip(captured(t)["v3.1.2-001-cpu"]),
-		"Content-Type", httpserver.ContentProtobuf, "Content-Encoding", "GZip")
-	assert.Equal(t, http.StatusOK, response.StatusCode)
-	profiles, _ := f.next.drain()
-	assert.Len(t, profiles, 1)
 }

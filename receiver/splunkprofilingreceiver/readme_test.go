@@ -6,10 +6,9 @@ package splunkprofilingreceiver
 import (
 	"context"
 	"fmt"
-	"os"
+	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,55 +22,21 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-func readme(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	return string(text)
-}
-
-// tableRows returns the cells of the README's table under a header, without their code marks.
-func tableRows(t *testing.T, header string) [][]string {
-	t.Helper()
-	_, rest, found := strings.Cut(readme(t), header+"\n")
-	require.True(t, found, header)
-	var rows [][]string
-	for line := range strings.Lines(rest) {
-		if !strings.HasPrefix(line, "|") {
-			break
-		}
-		var cells []string
-		for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
-			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
-		}
-		if !strings.HasPrefix(cells[0], "---") {
-			rows = append(rows, cells)
-		}
-	}
-	return rows
-}
-
 // Every code of HEC that the receiver can answer with is explained.
 func TestReadmeHECCodes(t *testing.T) {
-	var got []string
-	for _, row := range tableRows(t, "| status | code | when |") {
-		got = append(got, regexp.MustCompile(`\d+`).FindAllString(row[1], -1)...)
+	readme := string(profiletest.ReadFile(t, "README.md"))
+	got := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| [\d, ]+ \| ([^|]+) \|`).FindAllStringSubmatch(readme, -1) {
+		for _, code := range regexp.MustCompile(`\d+`).FindAllString(row[1], -1) {
+			got[code] = true
+		}
 	}
+	want := map[string]bool{"404": true}
 	for code := range hec.Texts {
-		assert.Contains(t, got, fmt.Sprint(int(code)))
+		want[fmt.Sprint(int(code))] = true
 	}
-	for _, code := range got {
-		assert.True(t, code == "404" ||
-			slices.ContainsFunc(hecCodes(), func(c hec.Code) bool { return fmt.Sprint(int(c)) == code }), code)
-	}
-	assert.Contains(t, readme(t), fmt.Sprintf("more than %d events", hec.MaxEvents))
-}
-
-func hecCodes() (codes []hec.Code) {
-	for code := range hec.Texts {
-		codes = append(codes, code)
-	}
-	return codes
+	assert.Equal(t, want, got)
+	assert.Contains(t, readme, fmt.Sprintf("more than %d events", hec.MaxEvents))
 }
 
 func allReasons() []string {
@@ -83,12 +48,9 @@ func allReasons() []string {
 }
 
 func TestReadmeReasons(t *testing.T) {
-	var got []string
-	for _, row := range tableRows(t, "| `reason` of a rejected record | |") {
-		got = append(got, row[0])
-	}
-	assert.ElementsMatch(t, allReasons(), got)
-	assert.Contains(t, readme(t), "`"+delivery.FaultEventTime+"`")
+	rows := profiletest.ReadmeTable(t, "README.md", "| `reason` of a rejected record | |")
+	assert.ElementsMatch(t, allReasons(), slices.Collect(maps.Keys(rows)))
+	assert.Contains(t, string(profiletest.ReadFile(t, "README.md")), "`"+delivery.FaultEventTime+"`")
 }
 
 // TestMetadata compares the values of attributes with the code, and counts a request that has something of everything.

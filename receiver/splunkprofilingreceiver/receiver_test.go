@@ -100,41 +100,6 @@ func TestStartIsAllOrNothing(t *testing.T) {
 	assert.ErrorContains(t, f.receiver.Start(t.Context(), host{}), "start `grpc`")
 }
 
-// Requests under way when Shutdown begins are answered, and what they carry reaches the pipeline.
-func TestShutdownFinishesRequests(t *testing.T) {
-	for _, protocol := range []string{"grpc", "http protobuf"} {
-		t.Run(protocol, func(t *testing.T) {
-			f := startFixture(t, allOfThem, false)
-			entered, release := make(chan struct{}), make(chan struct{})
-			f.next.refuseProfiles = func() error {
-				close(entered)
-				<-release
-				return nil
-			}
-			answered := make(chan error, 1)
-			send := senders(f)[protocol]
-			body := captured(t)["v3.1.2-001-cpu"]
-			go func() {
-				_, err := send(t, requestOf(t, body))
-				answered <- err
-			}()
-			<-entered
-			down := make(chan error, 1)
-			go func() { down <- f.receiver.Shutdown(context.Background()) }()
-			select {
-			case err := <-down:
-				t.Fatal("shut down with a request under way", err)
-			case <-time.After(50 * time.Millisecond):
-			}
-			close(release)
-			require.NoError(t, <-down)
-			require.NoError(t, <-answered)
-			profiles, _ := f.next.drain()
-			assert.Len(t, profiles, 1)
-		})
-	}
-}
-
 // A pipeline that hangs cannot keep Shutdown from ending in time. The tests of httpserver have HTTP.
 func TestShutdownEndsInTime(t *testing.T) {
 	f := startFixture(t, "protocols: {grpc: {endpoint: 'localhost:0'}}", false)

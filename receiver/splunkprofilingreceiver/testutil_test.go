@@ -21,6 +21,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
@@ -136,6 +138,15 @@ func startFixture(t testing.TB, config string, withLogs bool) *fixture {
 // address returns the address of a server.
 func (f *fixture) address(name string) string {
 	return f.receiver.Shared.servers[name].Addr().String()
+}
+
+// dial returns a client of the gRPC server.
+func (f *fixture) dial(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return conn
 }
 
 // sum adds up the points of a counter that have all the given attributes (key, value, …).

@@ -29,14 +29,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
-	"go.opentelemetry.io/collector/consumer/consumererror"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -182,16 +179,27 @@ func TestBombsStayWithinTheLimit(t *testing.T) {
 		bombs[encoding] = encode(t, encoding, make([]byte, 64*mib))
 	}
 	_, address := serve(t, budget.New(128<<20), limit, nil)
-	for encoding, bomb := range bombs {
+	client := serveGRPC(t, 0)
+	requireCost := func(send func()) {
 		profiletest.RequireCost(t, profiletest.Bound{HeapBytes: 100 * mib}, func() {
 			var senders sync.WaitGroup
 			for range 8 {
-				senders.Go(func() {
-					code, _ := post(t, address, encoding, bytes.NewReader(bomb))
-					assert.Contains(t, []int{0, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, code)
-				})
+				senders.Go(send)
 			}
 			senders.Wait()
+		})
+	}
+	for encoding, bomb := range bombs {
+		requireCost(func() {
+			code, _ := post(t, address, encoding, bytes.NewReader(bomb))
+			assert.Contains(t, []int{0, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, code)
+		})
+	}
+	zeros := make([]byte, 64*mib)
+	for _, encoding := range []string{"gzip", "zstd", "snappy"} {
+		requireCost(func() {
+			err := client.Invoke(t.Context(), "/test/Export", &zeros, new([]byte), grpc.UseCompressor(encoding))
+			assert.Contains(t, []codes.Code{codes.ResourceExhausted, codes.Unavailable}, status.Code(err), err)
 		})
 	}
 }
@@ -313,40 +321,7 @@ func TestFailureIsReported(t *testing.T) {
 	_ = s.Shutdown(t.Context())
 }
 
-func TestRetryStatus(t *testing.T) {
-	withDelay, err := status.New(codes.ResourceExhausted, "slow down").
-		WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
-	require.NoError(t, err)
-	for name, tc := range map[string]struct {
-		err       error
-		permanent bool
-		code      int
-		delay     time.Duration
-	}{
-		"any":               {errors.New("full"), false, 503, otlpstatus.DefaultRetryDelay},
-		"busy":              {budget.ErrBusy, false, 503, otlpstatus.DefaultRetryDelay},
-		"throttled":         {fmt.Errorf("next: %w", withDelay.Err()), false, 429, 1500 * time.Millisecond},
-		"throttled by HTTP": {consumererror.NewOTLPHTTPError(errors.New("x"), 429), false, 429, otlpstatus.DefaultRetryDelay},
-		"unavailable":       {status.Error(codes.Unavailable, "away"), false, 503, otlpstatus.DefaultRetryDelay},
-		"permanent":         {consumererror.NewPermanent(errors.New("never")), true, 0, 0},
-		"permanent by all": {errors.Join(consumererror.NewPermanent(errors.New("a")),
-			consumererror.NewPermanent(errors.New("b"))), true, 0, 0},
-		"permanent as such": {consumererror.NewPermanent(errors.Join(errors.New("a"), errors.New("b"))), true, 0, 0},
-		"permanent by one": {
-			fmt.Errorf("both: %w", errors.Join(errors.New("full"), consumererror.NewPermanent(errors.New("b")))), false, 503,
-			otlpstatus.DefaultRetryDelay,
-		},
-		"not retryable": {consumererror.NewOTLPHTTPError(errors.New("x"), 400), true, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.permanent, otlpstatus.IsPermanent(tc.err))
-			if !tc.permanent {
-				code, delay := otlpstatus.ForRetry(tc.err)
-				assert.Equal(t, tc.code, code)
-				assert.Equal(t, tc.delay, delay)
-			}
-		})
-	}
+func TestSetRetryAfter(t *testing.T) {
 	for delay, want := range map[time.Duration]string{0: "", time.Millisecond: "1", 1500 * time.Millisecond: "2",
 		5 * time.Second: "5", math.MaxInt64: "9223372037"} {
 		w := httptest.NewRecorder()
