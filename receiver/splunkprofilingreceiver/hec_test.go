@@ -280,8 +280,10 @@ func TestHECAnswers(t *testing.T) {
 	}
 	_, answer = f.postHEC(t, "/v1/logs", "x")
 	assert.Contains(t, answer.Reason, "OTLP logs go to the endpoints of `grpc` and `http`")
-	got := collectortest.Ask(t, http.MethodGet, "http://"+f.address("hec")+eventPath, nil)
-	assert.Equal(t, http.StatusMethodNotAllowed, got.StatusCode)
+	for _, method := range []string{http.MethodGet, http.MethodPut} {
+		got := collectortest.Ask(t, method, "http://"+f.address("hec")+eventPath, nil)
+		assert.Equal(t, http.StatusMethodNotAllowed, got.StatusCode)
+	}
 }
 
 // Only the event that cannot be read is refused: the others were accepted.

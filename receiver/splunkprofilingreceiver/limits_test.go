@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -86,6 +87,23 @@ func TestBusy(t *testing.T) {
 		assert.Equal(t, hec.Busy, answer.Code)
 	})
 	senders.Wait()
+}
+
+// An HEC body is admitted for what encoding/json takes to read it, which is many times its size.
+func TestHECIsAdmitted(t *testing.T) {
+	budget.SetMemoryLimit(0)
+	defer budget.SetMemoryLimit(math.MaxInt64)
+	f := startFixture(t, allOfThem, false)
+	reservation := budget.Process().Begin()
+	defer reservation.Release()
+	require.NoError(t, reservation.Reserve(t.Context(), budget.Process().MaxProfileBytes()))
+	for event, want := range map[string]hec.Code{
+		`"` + strings.Repeat("x", 300_000) + `"`:    hec.Busy,
+		"[0" + strings.Repeat(",[]", 100_000) + "]": hec.TooLarge,
+	} {
+		_, answer := f.postHEC(t, eventPath, `{"event":`+event+"}")
+		assert.Equal(t, want, answer.Code, answer)
+	}
 }
 
 // slowSenders begin a request to each server and leave it there.
