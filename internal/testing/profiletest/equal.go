@@ -23,7 +23,6 @@ type EqualOption uint8
 const (
 	ignoreOrder EqualOption = 1 << iota
 	mergeProfiles
-	ignoreZero
 )
 
 // IgnoreOrder ignores the order of resources, scopes and profiles, and how often an equal resource or scope
@@ -67,10 +66,7 @@ func equal(sides [2][]pprofile.Profiles, opts []EqualOption) error {
 		}
 		c.compareSamples(name, p.profiles)
 	}
-	if c.unlisted > 0 {
-		c.listed = append(c.listed, fmt.Errorf("and %d more differences", c.unlisted))
-	}
-	return errors.Join(c.listed...)
+	return c.err()
 }
 
 // comparison compares two sides: what is wanted, and what is there.
@@ -117,6 +113,14 @@ func (c *comparison) add(where, want, got string) {
 		return
 	}
 	c.listed = append(c.listed, fmt.Errorf("%s: is %s, want %s", where, orNone(got), orNone(want)))
+}
+
+// err returns the differences.
+func (c *comparison) err() error {
+	if c.unlisted > 0 {
+		c.listed = append(c.listed, fmt.Errorf("and %d more differences", c.unlisted))
+	}
+	return errors.Join(c.listed...)
 }
 
 func orNone(text string) string {

@@ -53,7 +53,7 @@ func (c *comparison) compareSamples(where string, profiles [2][]profileOf) {
 	for i := range pairs {
 		p := &pairs[i]
 		want, got := &p.sampled[0], &p.sampled[1]
-		if !want.equal(got) && (c.options&ignoreZero == 0 || !want.isZero() || !got.isZero()) {
+		if !want.equal(got) {
 			c.add(where+": sample "+p.name(), want.text(), got.text())
 		}
 	}
@@ -89,11 +89,6 @@ func (s *sampled) add(sample pprofile.Sample) {
 func (s *sampled) equal(other *sampled) bool {
 	return s.isPresent == other.isPresent && slices.Equal(s.sums, other.sums) &&
 		maps.Equal(s.observations, other.observations)
-}
-
-// isZero reports whether no value is other than 0.
-func (s *sampled) isZero() bool {
-	return len(s.observations) == 0 && !slices.ContainsFunc(s.sums, func(v int64) bool { return v != 0 })
 }
 
 // text returns the sums of the values, and the observations with their timestamps: "12", "5@1 7@2".

@@ -146,8 +146,12 @@ func (m *mutator) editText(text []byte) []byte {
 	case 0:
 		what = texts
 	case 1, 2:
-		start, end := m.line(text)
-		return m.repeatOrRemove(text, start, end)
+		start := bytes.LastIndexByte(text[:m.IntN(len(text)+1)], '\n') + 1
+		line, rest, _ := bytes.Cut(text[start:], []byte("\n"))
+		if m.IntN(2) == 0 {
+			return slices.Concat(text[:start], rest)
+		}
+		return slices.Concat(text[:start], line, []byte("\n"), text[start:])
 	}
 	next := func() (start, end int) {
 		at := m.IntN(len(text) + 1)
@@ -161,112 +165,74 @@ func (m *mutator) editText(text []byte) []byte {
 	return slices.Concat(text[:start], text[from:to], text[end:])
 }
 
-func (m *mutator) repeatOrRemove(text []byte, start, end int) []byte {
-	if m.IntN(2) == 0 {
-		return slices.Concat(text[:start], text[end:])
-	}
-	return slices.Concat(text[:end], text[start:])
-}
-
-func (m *mutator) line(text []byte) (start, end int) {
-	start = bytes.LastIndexByte(text[:m.IntN(len(text)+1)], '\n') + 1
-	if length := bytes.IndexByte(text[start:], '\n'); length >= 0 {
-		return start, start + length + 1
-	}
-	return start, len(text)
-}
-
 // editMessage changes a field of a message, or of the messages in it.
 func (m *mutator) editMessage(data []byte) []byte {
-	fields, ok := fieldsOf(data)
-	if !ok || len(fields) == 0 {
+	fields := fieldsOf(data)
+	if len(fields) == 0 {
 		return m.editBytes(data)
 	}
 	i, j := m.IntN(len(fields)), m.IntN(len(fields))
-	f := &fields[i]
+	f, other := &fields[i], fields[j]
 	switch m.IntN(16) {
 	case 0:
 		fields = slices.Insert(fields, j, *f)
 	case 1:
 		fields = slices.Delete(fields, i, i+1)
 	case 2: // what another field of the same type has
-		if fields[j].wire == f.wire {
-			f.value, f.content = fields[j].value, fields[j].content
+		if other.wire == f.wire {
+			f.value = other.value
 		}
 	case 3:
-		f.number = fields[j].number
+		f.number = other.number
 	default:
-		f.edit(m, &fields[j])
+		f.value = m.editValue(*f, other)
 	}
-	return appendFields(nil, fields)
-}
-
-// wireField is a field of protobuf. Content is that of a group or a fixed number, too.
-type wireField struct {
-	number  protowire.Number
-	wire    protowire.Type
-	value   uint64
-	content []byte
-}
-
-// edit changes the value of a field. Most numbers of profiles are references: they become other small numbers.
-func (f *wireField) edit(m *mutator, other *wireField) {
-	switch {
-	case f.wire == protowire.VarintType && other.wire == protowire.VarintType && m.IntN(2) == 0:
-		f.value = other.value
-	case f.wire == protowire.VarintType && m.IntN(8) == 0:
-		f.value = m.Uint64()
-	case f.wire == protowire.VarintType:
-		f.value = uint64(int64(f.value) + int64(m.IntN(9)) - 4)
-	case f.wire != protowire.BytesType:
-		f.content = m.editBytes(f.content)
-	default:
-		if utf8.Valid(f.content) && m.IntN(4) == 0 {
-			f.content = m.editText(f.content)
-		} else {
-			f.content = m.editMessage(f.content)
-		}
-	}
-}
-
-func fieldsOf(data []byte) (fields []wireField, ok bool) {
-	for len(data) > 0 {
-		number, wire, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return nil, false
-		}
-		data = data[n:]
-		f := wireField{number: number, wire: wire}
-		switch wire {
-		case protowire.VarintType:
-			f.value, n = protowire.ConsumeVarint(data)
-		case protowire.BytesType:
-			f.content, n = protowire.ConsumeBytes(data)
-		default:
-			if n = protowire.ConsumeFieldValue(number, wire, data); n >= 0 {
-				f.content = data[:n]
-			}
-		}
-		if n < 0 {
-			return nil, false
-		}
-		fields, data = append(fields, f), data[n:]
-	}
-	return fields, true
-}
-
-func appendFields(b []byte, fields []wireField) []byte {
-	for i := range fields {
-		f := &fields[i]
-		b = protowire.AppendTag(b, f.number, f.wire)
-		switch f.wire {
-		case protowire.VarintType:
-			b = protowire.AppendVarint(b, f.value)
-		case protowire.BytesType:
-			b = protowire.AppendBytes(b, f.content)
-		default:
-			b = append(b, f.content...)
-		}
+	var b []byte
+	for _, f := range fields {
+		b = append(protowire.AppendTag(b, f.number, f.wire), f.value...)
 	}
 	return b
+}
+
+// wireField is a field of protobuf, with its value as it stands there.
+type wireField struct {
+	number protowire.Number
+	wire   protowire.Type
+	value  []byte
+}
+
+// editValue changes a value. Most numbers of profiles are references: they become other small numbers.
+func (m *mutator) editValue(f, other wireField) []byte {
+	number, _ := protowire.ConsumeVarint(f.value)
+	content, _ := protowire.ConsumeBytes(f.value)
+	switch {
+	case f.wire == protowire.VarintType && other.wire == protowire.VarintType && m.IntN(2) == 0:
+		return other.value
+	case f.wire == protowire.VarintType && m.IntN(8) == 0:
+		return protowire.AppendVarint(nil, m.Uint64())
+	case f.wire == protowire.VarintType:
+		return protowire.AppendVarint(nil, number+uint64(m.IntN(9))-4)
+	case f.wire != protowire.BytesType:
+		return m.editBytes(f.value)
+	case utf8.Valid(content) && m.IntN(4) == 0:
+		return protowire.AppendBytes(nil, m.editText(content))
+	}
+	return protowire.AppendBytes(nil, m.editMessage(content))
+}
+
+// fieldsOf returns the fields of a message, or none of what is no message.
+func fieldsOf(data []byte) (fields []wireField) {
+	for len(data) > 0 {
+		number, wire, start := protowire.ConsumeTag(data)
+		if start < 0 {
+			return nil
+		}
+		length := protowire.ConsumeFieldValue(number, wire, data[start:])
+		if length < 0 {
+			return nil
+		}
+		fields = append(fields, wireField{number, wire, data[start : start+length]})
+		data = data[start+length:]
+	}
+	return fields
 }

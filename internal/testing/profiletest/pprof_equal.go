@@ -5,10 +5,11 @@ package profiletest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // PprofOption changes how EqualPprof compares.
@@ -40,75 +41,129 @@ func EqualPprof(want, got *profile.Profile, opts ...PprofOption) error {
 	for _, opt := range opts {
 		o |= opt
 	}
-	if o&strictZero != 0 {
-		return Equal(fromPprof(want, o), fromPprof(got, o))
+	c := pprofComparison{options: o, locations: map[string]int{}, samples: map[string]*profile.Sample{}}
+	wants, gots := c.parts(want), c.parts(got)
+	all := maps.Clone(wants)
+	maps.Copy(all, gots)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if wants[name] == gots[name] {
+			continue
+		}
+		where := name
+		if s := c.samples[name]; s != nil {
+			where = fmt.Sprint("sample ", pprofLabels(s, o))
+			for _, l := range s.Location {
+				where += " < " + pprofLocation(l)
+			}
+		}
+		c.add(where, wants[name], gots[name])
 	}
-	return Equal(fromPprof(want, o), fromPprof(got, o), ignoreZero)
+	return c.err()
 }
 
-// pprofTables is a dictionary in which nothing is shared that the pprof does not share: Equal compares what entries
-// refer to.
-type pprofTables struct {
-	pprofile.ProfilesDictionary
-	functions map[*profile.Function]int32
-	mappings  map[*profile.Mapping]int32
-	locations map[*profile.Location]int32
+type pprofComparison struct {
+	comparison
+	options PprofOption
+	// locations numbers the locations of both profiles by their texts, since stacks of texts would be long.
+	locations map[string]int
+	samples   map[string]*profile.Sample // one for each identity
 }
 
-// fromPprof returns everything that EqualPprof compares as one profile, whose samples have a value of each type.
-func fromPprof(p *profile.Profile, o PprofOption) pprofile.Profiles {
-	pd := New().Profile("", "").Build()
-	d := pprofTables{
-		pd.Dictionary(), map[*profile.Function]int32{nil: 0}, map[*profile.Mapping]int32{nil: 0},
-		map[*profile.Location]int32{},
-	}
-	to := ProfileAt(pd, 0)
+// parts returns what EqualPprof compares by its name: the profile's own fields, and the sums of its samples.
+func (c *pprofComparison) parts(p *profile.Profile) map[string]string {
 	types := make([]string, len(p.SampleType))
 	for i, t := range p.SampleType {
 		types[i] = fmt.Sprintf("%q in %q", t.Type, t.Unit)
 	}
-	periodType := profile.ValueType{}
+	var periodType profile.ValueType
 	if p.PeriodType != nil {
 		periodType = *p.PeriodType
 	}
-	for _, field := range []Attribute{
-		{Key: "sample_type", Value: strings.Join(types, ", ")}, {Key: "default_sample_type", Value: p.DefaultSampleType},
-		{Key: "comments", Value: fmt.Sprintf("%q", p.Comments)}, {Key: "doc_url", Value: p.DocURL},
-		{Key: "drop_frames", Value: p.DropFrames}, {Key: "keep_frames", Value: p.KeepFrames},
-		{Key: "time_nanos", Value: p.TimeNanos}, {Key: "duration_nanos", Value: p.DurationNanos},
-		{Key: "period", Value: p.Period}, {Key: "period_type", Value: periodType.Type, Unit: periodType.Unit},
-	} {
-		to.AttributeIndices().Append(d.attribute(field.Key, field.Value, field.Unit))
+	parts := map[string]string{
+		"sample types": strings.Join(types, ", "), "default sample type": p.DefaultSampleType,
+		"comments": fmt.Sprintf("%q", p.Comments), "doc url": p.DocURL,
+		"drop frames": p.DropFrames, "keep frames": p.KeepFrames,
+		"time": fmt.Sprint(p.TimeNanos), "duration": fmt.Sprint(p.DurationNanos),
+		"period": fmt.Sprintf("%d of %q in %q", p.Period, periodType.Type, periodType.Unit),
 	}
+	numbers := map[*profile.Location]int{}
+	number := func(l *profile.Location) int {
+		if n, ok := numbers[l]; ok {
+			return n
+		}
+		text := pprofLocation(l)
+		if _, ok := c.locations[text]; !ok {
+			c.locations[text] = len(c.locations)
+		}
+		numbers[l] = c.locations[text]
+		return numbers[l]
+	}
+	sums := map[string][]int64{}
 	for _, s := range p.Sample {
-		sample := to.Samples().AppendEmpty()
-		stack := d.StackTable().AppendEmpty()
-		for _, l := range s.Location {
-			stack.LocationIndices().Append(d.location(l))
+		stack := make([]int, len(s.Location))
+		for i, l := range s.Location {
+			stack[i] = number(l)
 		}
-		sample.SetStackIndex(int32(d.StackTable().Len() - 1))
-		sample.Values().FromRaw(s.Value)
-		link := map[string]string{}
-		if o&canonicalLinks != 0 {
-			link = linkOf(s)
+		identity := fmt.Sprint(pprofLabels(s, c.options), stack)
+		c.samples[identity] = s
+		sum := append(sums[identity], make([]int64, max(0, len(s.Value)-len(sums[identity])))...)
+		for i, v := range s.Value {
+			sum[i] += v
 		}
-		for key, values := range s.Label {
-			if link[key] != "" {
-				values = []string{link[key]}
-			}
-			if len(values) > 0 {
-				sample.AttributeIndices().Append(d.attribute(key, fmt.Sprintf("%q", values), ""))
-			}
-		}
-		for key, values := range s.NumLabel {
-			if len(values) > 0 {
-				units := make([]string, len(values))
-				copy(units, s.NumUnit[key])
-				sample.AttributeIndices().Append(d.attribute(key, fmt.Sprint(values), fmt.Sprintf("%q", units)))
-			}
+		sums[identity] = sum
+	}
+	for identity, values := range sums {
+		if c.options&strictZero != 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 }) {
+			parts[identity] = fmt.Sprint(values)
 		}
 	}
-	return pd
+	return parts
+}
+
+// pprofLabels returns the labels of a sample in the order of their keys.
+func pprofLabels(s *profile.Sample, o PprofOption) []string {
+	var link map[string]string
+	if o&canonicalLinks != 0 {
+		link = linkOf(s)
+	}
+	var labels []string
+	for key, values := range s.Label {
+		if link[key] != "" {
+			values = []string{link[key]}
+		}
+		if len(values) > 0 {
+			labels = append(labels, fmt.Sprintf("%q=%q", key, values))
+		}
+	}
+	for key, values := range s.NumLabel {
+		if len(values) > 0 {
+			units := make([]string, len(values))
+			copy(units, s.NumUnit[key])
+			labels = append(labels, fmt.Sprintf("%q=%d in %q", key, values, units))
+		}
+	}
+	slices.Sort(labels)
+	return labels
+}
+
+func pprofLocation(l *profile.Location) string {
+	var m profile.Mapping
+	if l.Mapping != nil {
+		m = *l.Mapping
+	}
+	var b strings.Builder
+	for _, line := range l.Line {
+		var f profile.Function
+		if line.Function != nil {
+			f = *line.Function
+		}
+		fmt.Fprintf(&b, "%q (%q) %q:%d:%d from %d, ", f.Name, f.SystemName, f.Filename, line.Line, line.Column, f.StartLine)
+	}
+	fmt.Fprintf(&b, "%#x, folded %t, in %q (%q) %#x-%#x at %#x", l.Address, l.IsFolded, m.File, m.BuildID, m.Start,
+		m.Limit, m.Offset)
+	fmt.Fprintf(&b, ", functions %t, filenames %t, lines %t, inlined %t", m.HasFunctions, m.HasFilenames,
+		m.HasLineNumbers, m.HasInlineFrames)
+	return b.String()
 }
 
 // linkOf returns the labels of a sample's link, if it has one, as hex digits in lower case without leading zeros.
@@ -124,70 +179,4 @@ func linkOf(s *profile.Sample) map[string]string {
 		}
 	}
 	return link
-}
-
-func (d pprofTables) str(s string) int32 {
-	if s == "" {
-		return 0
-	}
-	d.StringTable().Append(s)
-	return int32(d.StringTable().Len() - 1)
-}
-
-func (d pprofTables) attribute(key string, value any, unit string) int32 {
-	a := d.AttributeTable().AppendEmpty()
-	a.SetKeyStrindex(d.str(key))
-	setRaw(a.Value(), value)
-	a.SetUnitStrindex(d.str(unit))
-	return int32(d.AttributeTable().Len() - 1)
-}
-
-func (d pprofTables) location(l *profile.Location) int32 {
-	if index, ok := d.locations[l]; ok {
-		return index
-	}
-	to := d.LocationTable().AppendEmpty()
-	d.locations[l] = int32(d.LocationTable().Len() - 1)
-	to.SetAddress(l.Address)
-	to.SetMappingIndex(d.mapping(l.Mapping))
-	to.AttributeIndices().Append(d.attribute("is_folded", l.IsFolded, ""))
-	for _, line := range l.Line {
-		of := to.Lines().AppendEmpty()
-		of.SetFunctionIndex(d.function(line.Function))
-		of.SetLine(line.Line)
-		of.SetColumn(line.Column)
-	}
-	return d.locations[l]
-}
-
-func (d pprofTables) mapping(m *profile.Mapping) int32 {
-	if m != nil && *m == (profile.Mapping{ID: m.ID}) {
-		m = nil
-	}
-	if index, ok := d.mappings[m]; ok {
-		return index
-	}
-	to := d.MappingTable().AppendEmpty()
-	d.mappings[m] = int32(d.MappingTable().Len() - 1)
-	to.SetMemoryStart(m.Start)
-	to.SetMemoryLimit(m.Limit)
-	to.SetFileOffset(m.Offset)
-	to.SetFilenameStrindex(d.str(m.File))
-	to.AttributeIndices().Append(d.attribute("build_id", m.BuildID, ""), d.attribute("has", fmt.Sprintf(
-		"functions %t, filenames %t, lines %t, inlined %t", m.HasFunctions, m.HasFilenames, m.HasLineNumbers,
-		m.HasInlineFrames), ""))
-	return d.mappings[m]
-}
-
-func (d pprofTables) function(f *profile.Function) int32 {
-	if index, ok := d.functions[f]; ok {
-		return index
-	}
-	to := d.FunctionTable().AppendEmpty()
-	d.functions[f] = int32(d.FunctionTable().Len() - 1)
-	to.SetNameStrindex(d.str(f.Name))
-	to.SetSystemNameStrindex(d.str(f.SystemName))
-	to.SetFilenameStrindex(d.str(f.Filename))
-	to.SetStartLine(f.StartLine)
-	return d.functions[f]
 }
