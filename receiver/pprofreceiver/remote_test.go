@@ -29,8 +29,7 @@ func startTarget(t *testing.T) string {
 	binary := filepath.Join(t.TempDir(), "target")
 	output, err := exec.Command("go", "build", "-o", binary, "./testdata/target").CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	address, _ := collectortest.StartProgram(t, exec.Command(binary))
-	return address
+	return collectortest.StartProgram(t, exec.Command(binary)).Line
 }
 
 func remoteConfig(endpoint, more string) string {

@@ -31,8 +31,7 @@ func buildTarget(t *testing.T) string {
 // runTarget runs the program at an address until stop is called.
 func runTarget(t *testing.T, path, address string) (stop func()) {
 	t.Helper()
-	_, stop = collectortest.StartProgram(t, exec.Command(path, address))
-	return stop
+	return collectortest.StartProgram(t, exec.Command(path, address)).Stop
 }
 
 // scraped is the row of the page of targets for one kind of one target.

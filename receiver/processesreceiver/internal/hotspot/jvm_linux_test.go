@@ -4,7 +4,6 @@
 package hotspot
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +20,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 
@@ -98,19 +98,7 @@ func startIn(t *testing.T, by []string, of jdk, uid uint32, options ...string) (
 	if uid != 0 {
 		java.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	}
-	stdin, err := java.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := java.StdoutPipe()
-	require.NoError(t, err)
-	java.Stderr = os.Stderr
-	require.NoError(t, java.Start())
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = java.Wait()
-	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "ready\n", line)
+	require.Equal(t, "ready", collectortest.StartProgram(t, java).Line)
 	opened, err := target.Open("/proc", jvmBelow(t, int64(java.Process.Pid)))
 	require.NoError(t, err)
 	t.Cleanup(opened.Close)
@@ -134,12 +122,9 @@ func summarized(t *testing.T, recording []byte, event string) (n int) {
 
 // observations returns how many times the samples of a type have.
 func observations(pd pprofile.Profiles, sampleType string) (n int) {
-	for p := range otlp.Profiles(pd) {
-		if pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) != sampleType {
-			continue
-		}
-		for _, s := range p.Samples().All() {
-			n += s.TimestampsUnixNano().Len()
+	for o := range profiletest.Observations(pd) {
+		if o.SampleType == sampleType && o.Timestamp > 0 {
+			n++
 		}
 	}
 	return n
