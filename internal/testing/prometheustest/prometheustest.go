@@ -6,7 +6,6 @@
 package prometheustest
 
 import (
-	"context"
 	"log/slog"
 	"slices"
 	"testing"
@@ -77,7 +76,10 @@ func (p *Prometheus) Query(t *testing.T, query string, at time.Time) promql.Vect
 
 // Querier returns what the engine selects series from.
 func (p *Prometheus) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &view{p, mint, maxt}, nil
+	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints,
+		matchers ...*labels.Matcher) storage.SeriesSet {
+		return p.series(mint, maxt, matchers)
+	}}, nil
 }
 
 // stored is a sample of a series.
@@ -94,16 +96,10 @@ func (s stored) FH() *histogram.FloatHistogram { return nil }
 func (s stored) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (s stored) Copy() chunks.Sample           { return s }
 
-// view selects series between two times.
-type view struct {
-	of         *Prometheus
-	mint, maxt int64
-}
-
-func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints,
-	matchers ...*labels.Matcher) storage.SeriesSet {
+// series returns the series that match, with their samples between two times.
+func (p *Prometheus) series(mint, maxt int64, matchers []*labels.Matcher) storage.SeriesSet {
 	var found []storage.Series
-	for _, s := range v.of.Series {
+	for _, s := range p.Series {
 		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.Labels.Get(m.Name)) }) {
 			continue
 		}
@@ -111,27 +107,13 @@ func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints,
 			i, _ := slices.BinarySearchFunc(s.Samples, t, func(s chunks.Sample, t int64) int { return int(s.T() - t) })
 			return i
 		}
-		if samples := s.Samples[at(v.mint):at(v.maxt+1)]; len(samples) > 0 {
+		if samples := s.Samples[at(mint):at(maxt+1)]; len(samples) > 0 {
 			found = append(found, storage.NewListSeries(s.Labels, samples))
 		}
 	}
 	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
 	return &list{series: found, at: -1}
 }
-
-func (*view) LabelValues(
-	context.Context, string, *storage.LabelHints, ...*labels.Matcher,
-) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (*view) LabelNames(
-	context.Context, *storage.LabelHints, ...*labels.Matcher,
-) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (*view) Close() error { return nil }
 
 type list struct {
 	series []storage.Series
