@@ -149,19 +149,9 @@ func start(t *testing.T, sink *consumertest.ProfilesSink, change func(*Config)) 
 // sumOf adds up the values of a sample type.
 func sumOf(messages []pprofile.Profiles, sampleType string) (sum int64) {
 	for _, pd := range messages {
-		strs := pd.Dictionary().StringTable()
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					if strs.At(int(p.SampleType().TypeStrindex())) != sampleType {
-						continue
-					}
-					for _, s := range p.Samples().All() {
-						for _, v := range s.Values().All() {
-							sum += v
-						}
-					}
-				}
+		for o := range profiletest.Observations(pd) {
+			if o.SampleType == sampleType {
+				sum += o.Value
 			}
 		}
 	}
