@@ -233,7 +233,7 @@ func (k *knocker) knock(t *testing.T, kind, address string) {
 func (k *knocker) http(t *testing.T, kind, address string, encrypted bool, authorization string) bool {
 	t.Helper()
 	ask := map[string]struct{ method, path, contentType, body string }{
-		"pprof":       {http.MethodPost, "/v1/pprof?service.name=shop", "", capturedPayload(t)},
+		"pprof":       {http.MethodPost, "/v1/pprof?service.name=shop", "", string(capturedPayloads(t)["go-cpu-labels.pb.gz"])},
 		"http":        {http.MethodPost, "/v1development/profiles", protobuf, ""},
 		"splunk http": {http.MethodPost, "/v1/logs", protobuf, ""},
 		"hec":         {http.MethodPost, "/services/collector/event", "application/json", splunkEvent},
@@ -287,11 +287,4 @@ func (k *knocker) grpc(t *testing.T, kind, address string, encrypted bool, autho
 		assert.Equal(t, want, status.Code(err), "%s (%s): %v", address, kind, err)
 	}
 	return err == nil
-}
-
-func capturedPayload(t *testing.T) string {
-	t.Helper()
-	payload, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", "go-cpu-labels.pb.gz"))
-	require.NoError(t, err)
-	return string(payload)
 }

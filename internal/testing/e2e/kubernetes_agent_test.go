@@ -35,7 +35,7 @@ func testKubernetesAgent(t *testing.T, c *cluster) {
 			"profiles.grafana.com/memory.scrape": "true", "profiles.grafana.com/memory.port": "6060",
 		},
 	})
-	startApplication(t, shop.Status.PodIP)
+	runTarget(t, buildTarget(t), shop.Status.PodIP+":6060")
 	asks := map[string]string{"pprof.io/scrape": "true", "pprof.io/port": "6060"}
 	cart := application{
 		name: "cart-0", node: "node-a", ip: podIP(12), owner: "StatefulSet/cart", annotations: asks,
@@ -67,7 +67,7 @@ func testKubernetesAgent(t *testing.T, c *cluster) {
 	}, scrapes, 200*time.Millisecond, "of the kinds that the annotations name")
 	require.False(t, to.types("shop")["goroutine"], "no annotation names it")
 	require.Eventually(t, func() bool {
-		return to.hasFunction("shop", "cpu", "main.fillShelves") && to.hasFunction("shop", "alloc_space", "main.fillShelves")
+		return to.hasFunction("shop", "cpu", "main.Spin") && to.hasFunction("shop", "alloc_space", "main.Keep")
 	}, scrapes, 200*time.Millisecond)
 	requireShop(t, shop, to.service("shop"))
 	require.Eventually(t, func() bool { return to.service("cart-service") != nil }, scrapes, 200*time.Millisecond)

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // podIP returns a loopback address for a pod. Each process has a range of its own.
@@ -110,17 +106,6 @@ func (c *cluster) addApplication(t *testing.T, a application) *corev1.Pod {
 			Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}, {Name: "debug", ContainerPort: 6060}},
 		}},
 	}}, a.ip)
-}
-
-// startApplication runs a program with net/http/pprof behind the address of a pod.
-func startApplication(t *testing.T, ip string) {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "app")
-	goCommand(t, ".", "build", "-o", program, "./testdata/kubernetes-app")
-	process := exec.Command(program, ip+":6060")
-	_, err := process.StdinPipe() // the program ends when this test's process does
-	require.NoError(t, err)
-	collectortest.Start(t, process, "the application")
 }
 
 // fakeProgram serves captured profiles in place of a program, and counts requests.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -29,32 +30,40 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
+// passThrough sends samples in one message, as the eBPF profiler does, ends the collector and returns what it wrote.
+func passThrough(t *testing.T, c *collector, samples ...profiletest.Sample) []pprofile.Profiles {
+	t.Helper()
+	body, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.New().Resource("container.id", "").
+		Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
+		Profile("samples", "count").Time(1_000, 5_000_000).Period(50_000_000, "cpu", "nanoseconds").
+		Sample(samples...).Build()).MarshalProto()
+	require.NoError(t, err)
+	requirePost(t, "http://"+c.otlpHTTP+"/v1development/profiles", protobuf, body)
+	c.Terminate(t)
+	messages := readProfiles(t, c.outputDir)
+	require.Len(t, messages, 1)
+	require.NoError(t, profiletest.Check(messages[0]))
+	return messages
+}
+
 // TestProcessResource sends samples of two processes of this machine, as the eBPF profiler does. Each process gets a
 // resource, and a name: one from its environment, the other from its executable.
 func TestProcessResource(t *testing.T) {
 	c := launch(t, processResourceConfig)
 
-	b := profiletest.New().Resource("container.id", "").Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
-		Profile("samples", "count").Time(1_000, 5_000_000).Period(50_000_000, "cpu", "nanoseconds")
+	var samples []profiletest.Sample
 	for i, environment := range []string{"OTEL_SERVICE_NAME=shop", "NOTHING=here"} {
 		command := exec.Command("sleep", "60")
 		command.Env = append(os.Environ(), environment)
 		require.NoError(t, command.Start())
 		t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
-		b.Sample(profiletest.Observed([]uint64{1_000 + uint64(i)}, "nanosleep", "main").With(
+		samples = append(samples, profiletest.Observed([]uint64{1_000 + uint64(i)}, "nanosleep", "main").With(
 			profiletest.Attr("process.executable.name", "sleep"),
 			profiletest.Attr("process.pid", int64(command.Process.Pid)),
 			profiletest.Attr("thread.id", int64(command.Process.Pid)),
 		))
 	}
-	body, err := pprofileotlp.NewExportRequestFromProfiles(b.Build()).MarshalProto()
-	require.NoError(t, err)
-	requirePost(t, "http://"+c.otlpHTTP+"/v1development/profiles", protobuf, body)
-	c.Terminate(t)
-
-	messages := readProfiles(t, c.outputDir)
-	require.Len(t, messages, 1)
-	require.NoError(t, profiletest.Check(messages[0]))
+	messages := passThrough(t, c, samples...)
 	for p := range profilesIn(messages...) {
 		require.Equal(t, "sleep", p.resource.AsRaw()["process.executable.name"])
 	}
@@ -79,20 +88,10 @@ func TestProcessContext(t *testing.T) {
 	_, err = output.Read(make([]byte, 1))
 	require.NoError(t, err)
 
-	body, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.New().Resource("container.id", "").
-		Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
-		Profile("samples", "count").Time(1_000, 5_000_000).Period(50_000_000, "cpu", "nanoseconds").
-		Sample(profiletest.Observed([]uint64{1_000}, "leaf", "main").With(
-			profiletest.Attr("process.executable.name", "node"),
-			profiletest.Attr("process.pid", int64(command.Process.Pid)),
-		)).Build()).MarshalProto()
-	require.NoError(t, err)
-	requirePost(t, "http://"+c.otlpHTTP+"/v1development/profiles", protobuf, body)
-	c.Terminate(t)
-
-	messages := readProfiles(t, c.outputDir)
-	require.Len(t, messages, 1)
-	for p := range profilesIn(messages...) {
+	for p := range profilesIn(passThrough(t, c, profiletest.Observed([]uint64{1_000}, "leaf", "main").With(
+		profiletest.Attr("process.executable.name", "node"),
+		profiletest.Attr("process.pid", int64(command.Process.Pid)),
+	))...) {
 		attributes := p.resource.AsRaw()
 		require.Equal(t, "shop", attributes["service.name"])
 		require.Equal(t, "1.2", attributes["service.version"])

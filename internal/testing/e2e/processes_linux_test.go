@@ -4,12 +4,11 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -73,22 +72,12 @@ func TestProcesses(t *testing.T) {
 func requireFunction(t *testing.T, c *collector, service, name, function string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		response, err := http.Get("http://" + c.graphs + "/profiles/" + service + "/" + name + "?seconds=600")
+		body, err := get("http://" + c.graphs + "/profiles/" + service + "/" + name + "?seconds=600")
 		if err != nil {
 			return false
 		}
-		defer func() { _ = response.Body.Close() }()
-		var body bytes.Buffer
-		_, _ = body.ReadFrom(response.Body)
-		p, err := profile.ParseData(body.Bytes())
-		if err != nil {
-			return false
-		}
-		for _, f := range p.Function {
-			if f.Name == function {
-				return true
-			}
-		}
-		return false
+		p, err := profile.ParseData([]byte(body))
+		return err == nil &&
+			slices.ContainsFunc(p.Function, func(f *profile.Function) bool { return f.Name == function })
 	}, 90*time.Second, 500*time.Millisecond, "%s of %s has %s", name, service, function)
 }

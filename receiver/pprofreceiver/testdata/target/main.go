@@ -23,7 +23,7 @@ import (
 //
 //go:noinline
 func Spin(block []byte) []byte {
-	for range 1000 {
+	for range 10_000 {
 		sum := sha256.Sum256(block)
 		block = sum[:]
 	}
@@ -67,6 +67,7 @@ func main() {
 		block := []byte("otelcol-profiles")
 		for {
 			block = Spin(block)
+			time.Sleep(time.Millisecond) // it leaves a part of the processor to the tests
 		}
 	}()
 	go Keep(make([][]byte, 64))
