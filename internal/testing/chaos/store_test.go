@@ -7,8 +7,8 @@ package chaos
 
 import (
 	"bytes"
+	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -52,13 +52,8 @@ func (l *storeLedger) push() bool {
 	if p.Write(&body) != nil {
 		return false
 	}
-	response, err := httpClient.Post(fmt.Sprintf("http://%s/v1/pprof?service.name=shop%d", l.node.pprof, l.service(n)),
-		"application/octet-stream", &body)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusNoContent {
+	url := fmt.Sprintf("http://%s/v1/pprof?service.name=shop%d", l.node.pprof, l.service(n))
+	if post(context.Background(), url, "application/octet-stream", body.Bytes()) != nil {
 		return false
 	}
 	l.mu.Lock()
