@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
@@ -42,18 +43,10 @@ func withValues(t testing.TB, values []int64) []byte {
 }
 
 // total adds up the values of a sample type.
-func total(pd pprofile.Profiles, sampleType string) int64 {
-	var sum int64
-	for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
-		for _, p := range sp.Profiles().All() {
-			if pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) != sampleType {
-				continue
-			}
-			for _, s := range p.Samples().All() {
-				for _, v := range s.Values().All() {
-					sum += v
-				}
-			}
+func total(pd pprofile.Profiles, sampleType string) (sum int64) {
+	for o := range profiletest.Observations(pd) {
+		if o.SampleType == sampleType {
+			sum += o.Value
 		}
 	}
 	return sum

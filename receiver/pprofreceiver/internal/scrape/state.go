@@ -146,7 +146,7 @@ var unservedStatuses = []int{http.StatusNotFound, http.StatusMethodNotAllowed, h
 	http.StatusNotImplemented}
 
 // grain divides an interval into the places at which scrapes begin, so that several begin together. Waking up for each
-// of 160 scrapes a second takes nearly half of their processor time (docs/benchmarks.md).
+// of 160 scrapes a second takes nearly half of their processor time.
 const grain = 50 * time.Millisecond
 
 // offsetOf returns the fixed place of an endpoint within its interval. It depends only on the endpoint and on seed, so

@@ -7,7 +7,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -101,10 +100,6 @@ func (f *fixture) report(update targets.Update) {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(loadTargetsVariable) != "" {
-		serveLoadTargets()
-		return
-	}
 	goleak.VerifyTestMain(m)
 }
 
