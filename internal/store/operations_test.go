@@ -427,7 +427,7 @@ func (h *history) sendAgain() {
 func (h *history) first(m *message) int64 {
 	first := h.now.UnixNano()
 	for _, c := range h.model.list {
-		if c.modelProfile == m.profiles[0] {
+		if slices.Contains(m.profiles, c.modelProfile) {
 			first = min(first, c.start)
 		}
 	}
