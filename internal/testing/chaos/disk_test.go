@@ -112,8 +112,8 @@ func TestKilledFileExporter(t *testing.T) {
 	l.requireDelivered(t, byNodes)
 }
 
-// addFiles enters what the file exporter wrote. If the disk was full or the process was killed while it wrote a message,
-// the next one follows the incomplete one on the same line.
+// addFiles enters what the file exporter wrote. If the disk was full or the process was killed while it wrote a
+// message, the next one follows the incomplete one on the same line.
 func (l *ledger) addFiles(t *testing.T, folder string) {
 	t.Helper()
 	incomplete := 0
