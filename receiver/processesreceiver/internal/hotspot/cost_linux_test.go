@@ -140,3 +140,72 @@ func TestCost(t *testing.T) {
 		})
 	}
 }
+
+// TestThroughput measures what the receiver's defaults cost a program as a whole: the processor time of all threads of
+// a JVM for a piece of work. Two JVMs do the same work at the same time, each on a processor of its own; they change
+// processors after each window, and the one that is recorded after each round, so that neither a processor nor a JVM
+// nor what else the machine does makes the difference.
+func TestThroughput(t *testing.T) {
+	rounds, _ := strconv.Atoi(os.Getenv("COST_ROUNDS"))
+	if rounds == 0 {
+		t.Skip("COST_ROUNDS=12 takes 12 minutes for each JDK")
+	}
+	const windows, window, dumpsApart = 10, 2 * time.Second, time.Minute
+	defaults := Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
+		LiveObjects: true, MaxRecordingBytes: 32 << 20}
+	for _, of := range javas(t) {
+		if of.root != "" {
+			continue
+		}
+		t.Run(of.String(), func(t *testing.T) {
+			works := []*work{startWork(t, of), startWork(t, of)}
+			ratio := func(recorded, other *work) float64 {
+				vm, err := inspect(t, recorded.process)
+				require.NoError(t, err)
+				recording := &Recording{VM: vm, Timeout: patience}
+				require.NoError(t, recording.Start(recorded.process, &defaults, 2*time.Minute))
+				time.Sleep(8 * time.Second) // a recording that begins has methods compiled again
+				var cpu, done [2]float64
+				for i := range windows {
+					for j, w := range []*work{recorded, other} {
+						w.pin((i + j) % 2)
+						did, _ := w.read()
+						done[j] -= did
+						cpu[j] -= w.threads("")
+					}
+					time.Sleep(window)
+					for j, w := range []*work{recorded, other} {
+						did, _ := w.read()
+						done[j] += did
+						cpu[j] += w.threads("")
+					}
+				}
+				before, _ := recorded.read()
+				dump := recorded.threads("")
+				_, err = recording.Dump(recorded.process, allocate)
+				require.NoError(t, err)
+				dump = recorded.threads("") - dump
+				after, _ := recorded.read()
+				dump = max(0, dump-(after-before)*cpu[0]/done[0])
+				require.NoError(t, recording.Stop(recorded.process))
+				cpu[0] += dump * float64(windows*window) / float64(dumpsApart)
+				return cpu[0] / done[0] / (cpu[1] / done[1])
+			}
+			ratio(works[0], works[1]) // the first recording loads classes
+			ratio(works[1], works[0])
+			var more []float64
+			for range rounds {
+				more = append(more, 100*(math.Sqrt(ratio(works[0], works[1])*ratio(works[1], works[0]))-1))
+			}
+			slices.Sort(more)
+			n := len(more)
+			low := max(0, int(float64(n)/2-0.98*math.Sqrt(float64(n))))
+			t.Logf("%.2f %% more, 95 %% of the time %.2f to %.2f", more[n/2], more[low], more[n-1-low])
+		})
+	}
+}
+
+// pin has all threads of the JVM run on one processor.
+func (w *work) pin(cpu int) {
+	require.NoError(w.t, exec.Command("taskset", "-acp", strconv.Itoa(cpu), strconv.Itoa(int(w.process.PID))).Run())
+}
