@@ -4,6 +4,7 @@
 package profilemetricsconnector
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +91,17 @@ func TestMessagesAreBounded(t *testing.T) {
 		worst.Profiles[name](m, 4<<20)
 		t.Run(name, func(t *testing.T) { requireBounded(t, encoded(t, m.Profiles)) })
 	}
+	// Samples of a stack whose frames have names.
+	m := worst.NewMessage()
+	var frames []int32
+	for i := range 20_000 {
+		frames = append(frames, m.Location(m.Function(m.Text(fmt.Sprint("f", i)))))
+	}
+	stack := m.Stack(frames...)
+	for p, i := m.Profile(), 0; i < 200_000; i++ {
+		m.Sample(p, stack)
+	}
+	requireBounded(t, encoded(t, m.Profiles))
 	// Patterns are matched with a long name.
 	pd := cpu("shop", 1).Build()
 	pd.Dictionary().StringTable().SetAt(int(pd.Dictionary().FunctionTable().At(1).NameStrindex()),
