@@ -6,6 +6,7 @@ package pyroscopeexporter
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -89,6 +90,8 @@ func createDefaultConfig() component.Config {
 func (c *Config) Validate() error {
 	var faults config.Faults
 	faults.RequireURL("endpoint", c.Client.Endpoint)
+	faults.Require(!strings.HasSuffix(strings.TrimRight(c.Client.Endpoint, "/"), pushPath),
+		"`endpoint` must be the address of the server, without %s", pushPath)
 	least := fixedLabels + len(c.ExternalLabels)
 	faults.Require(c.Labels.Max >= least,
 		"`labels.max` must be at least %d, for __name__, __delta__, service_name and `external_labels`, found %d", least,

@@ -560,6 +560,9 @@ func TestValidate(t *testing.T) {
 		"`endpoint` must be an http or https URL with a host, found \"\"": func(c *Config) {
 			c.Client.Endpoint = ""
 		},
+		"`endpoint` must be the address of the server, without /push.v1": func(c *Config) {
+			c.Client.Endpoint = "http://pyroscope:4040" + pushPath + "/"
+		},
 		"`endpoint` must be an http or https URL with a host, found \"pyroscope:4040\"": func(c *Config) {
 			c.Client.Endpoint = "pyroscope:4040"
 		},

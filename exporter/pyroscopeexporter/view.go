@@ -19,8 +19,8 @@ const maxLabelNameBytes = 1024
 
 // view is a message in a form that Pyroscope can count:
 //   - Samples below 0 are left out. Pyroscope would drop the values of all other types of their stacks with them.
-//   - Samples have no timestamps, and one value: the sum of their values, or the number of their timestamps. Of states at
-//     several times it is the mean.
+//   - Samples have no timestamps, and one value: the sum of their values, or the number of their timestamps. Of states
+//     at several times it is the mean.
 //   - Samples lose the attributes that the configuration excludes, and attributes with text whose name is too long for
 //     a label. If a sample has more of these than its series has room for beside the labels of the resource, it loses
 //     the last ones.

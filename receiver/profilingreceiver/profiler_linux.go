@@ -35,7 +35,8 @@ func (p ProfilerConfig) check() error {
 	} {
 		faults.Require(interval > 0, "`%s` must be positive, found %v", key, interval)
 	}
-	faults.Require(p.SamplesPerSecond <= 1000, "`samples_per_second` must be at most 1000, found %d", p.SamplesPerSecond)
+	faults.Require(p.SamplesPerSecond > 0 && p.SamplesPerSecond <= 1000,
+		"`samples_per_second` must be from 1 to 1000, found %d", p.SamplesPerSecond)
 	own := profiler.Config(p)
 	own.NoKernelVersionCheck = true
 	faults.Add(own.Validate())

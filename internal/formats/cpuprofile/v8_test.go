@@ -82,8 +82,8 @@ func TestHitCounts(t *testing.T) {
 	assert.Contains(t, text, "      sample 3\n        f\n      sample 1\n        g\n        f\n")
 }
 
-// The bytes of a heap profile are those of the functions that allocated them. The inspector answers with a profile in an
-// object.
+// The bytes of a heap profile are those of the functions that allocated them. The inspector answers with a profile in
+// an object.
 func TestHeapProfile(t *testing.T) {
 	text := `{"profile":{"head":{"callFrame":{"functionName":"(root)","lineNumber":-1,"columnNumber":-1},"selfSize":10,"id":1,"children":[
 		{"callFrame":{"functionName":"load","url":"a.js","lineNumber":2,"columnNumber":4},"selfSize":0,"id":2,"children":[

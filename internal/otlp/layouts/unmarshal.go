@@ -90,8 +90,8 @@ func (r Repair) String() string {
 // Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
 // afterwards. The error means that the message cannot be read in the detected layout.
 //
-// Current messages go to pdata as they are, but for values that are numbers of timestamps. Their indices are not checked. meter bounds the work; its error is
-// returned.
+// Current messages go to pdata as they are, but for values that are numbers of timestamps. Their indices are not
+// checked. meter bounds the work; its error is returned.
 func Unmarshal(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
 	layout, certain := Detect(data)
 	stats := Stats{Layout: layout, Ambiguous: !certain}
@@ -130,9 +130,9 @@ func unmarshalCurrent(data []byte, stats *Stats, meter *size.Meter) (pprofile.Pr
 	return profiles, err
 }
 
-// clearCounts clears the value of samples that have one for several timestamps, as the eBPF profiler wrote them in 2025:
-// it is the number of timestamps, or 1, and each timestamp is an event. The other samples of such a profile lose values
-// of 1, so that all of them have one shape.
+// clearCounts clears the value of samples that have one for several timestamps, as the eBPF profiler wrote them in
+// 2025: it is the number of timestamps, or 1, and each timestamp is an event. The other samples of such a profile lose
+// values of 1, so that all of them have one shape.
 func (s *Stats) clearCounts(pd pprofile.Profiles) {
 	for p := range otlp.Profiles(pd) {
 		faults := 0

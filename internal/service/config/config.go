@@ -9,8 +9,11 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
+
+	"go.opentelemetry.io/collector/config/confignet"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 )
@@ -37,6 +40,20 @@ func (f *Faults) RequireURL(key, address string) {
 	}
 	f.Require(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"),
 		"`%s` must be an http or https URL with a host, found %q", key, address)
+}
+
+// RequireListener adds a fault unless an address, which is the value of `endpoint`, is one to listen on.
+func (f *Faults) RequireListener(address *confignet.AddrConfig) {
+	found := address.Endpoint
+	if found == "" || address.Transport == confignet.TransportTypeUnix {
+		f.Require(found != "", "`endpoint` must be set")
+		return
+	}
+	_, port, err := net.SplitHostPort(found)
+	if err == nil && port != "" {
+		_, err = net.LookupPort("tcp", port)
+	}
+	f.Require(err == nil && port != "", "`endpoint` must be a host and a port, such as localhost:4040, found %q", found)
 }
 
 // Add adds an error unless it is nil.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
@@ -32,6 +33,23 @@ func TestFaults(t *testing.T) {
 	faults.Add(errors.New("`d` must be set"))
 	require.EqualError(t, faults.Err(), "`b` must be positive, found -1\n`c` must be readable: EOF\n`d` must be set")
 	require.ErrorIs(t, faults.Err(), io.EOF)
+}
+
+func TestRequireListener(t *testing.T) {
+	for _, good := range []string{"localhost:4040", ":0", "[::1]:4040", "0.0.0.0:http", "/run/a.sock"} {
+		var faults Faults
+		address := confignet.AddrConfig{Endpoint: good, Transport: confignet.TransportTypeTCP}
+		if good[0] == '/' {
+			address.Transport = confignet.TransportTypeUnix
+		}
+		faults.RequireListener(&address)
+		require.NoError(t, faults.Err(), good)
+	}
+	for _, bad := range []string{"", "localhost", "localhost:", "http://localhost:4040", "$PORT", "localhost:70000", "::1:4040"} {
+		var faults Faults
+		faults.RequireListener(&confignet.AddrConfig{Endpoint: bad, Transport: confignet.TransportTypeTCP})
+		require.ErrorContains(t, faults.Err(), "`endpoint` must be ", bad)
+	}
 }
 
 func TestRequireURL(t *testing.T) {
@@ -113,12 +131,17 @@ func TestExplainKeys(t *testing.T) {
 	require.NoError(t, v.Convert(t.Context(), confmap.NewFromStringMap(map[string]any{
 		"processors": map[string]any{"memory_limiter": map[string]any{"limit_mib": "1Gi", "spike_limit_mib": "200MB"}},
 		"service":    map[string]any{"pipelines": map[string]any{"profiles/a": map[string]any{"exporters": "a, b"}}},
+		"receivers":  map[string]any{"pprof": map[string]any{"endpoint": 4040, "version": 7}},
 	})))
 	var into struct {
 		Processors map[string]struct {
 			Limit uint32 `mapstructure:"limit_mib"`
 			Spike uint32 `mapstructure:"spike_limit_mib"`
 		} `mapstructure:"processors"`
+		Receivers map[string]struct {
+			Endpoint string `mapstructure:"endpoint"`
+			Version  string `mapstructure:"version"`
+		} `mapstructure:"receivers"`
 		Service struct {
 			Pipelines map[string]struct {
 				Exporters []component.ID `mapstructure:"exporters"`
@@ -131,6 +154,8 @@ func TestExplainKeys(t *testing.T) {
 		"`processors.memory_limiter.limit_mib`: \"1Gi\" is not a number without a unit: write 1024",
 		"`processors.memory_limiter.spike_limit_mib`: \"200MB\" is not a number without a unit: write 191",
 		"`service.pipelines.profiles/a.exporters`: \"a, b\" is not a list: write [a, b]",
+		"`receivers.pprof.endpoint`: \"4040\" is a port without a host: write localhost:4040",
+		"`receivers.pprof.version`: \"7\" is a number: write it in quotes",
 	}, v.Explain(err.Error()), err.Error())
 }
 
@@ -144,13 +169,15 @@ func TestMisreadNumbers(t *testing.T) {
 		return (&Values{}).Convert(t.Context(), conf)
 	}
 	for yaml, want := range map[string]string{
-		"receivers: {pprof: {remote: {collection_interval: 10}}}":             "`receivers.pprof.remote.collection_interval`: 10 has no unit, and would be nanoseconds: write 10s",
-		"exporters: {otlp_grpc/a: {retry_on_failure: {max_elapsed_time: 5}}}": "`exporters.otlp_grpc/a.retry_on_failure.max_elapsed_time`: 5 has no unit",
-		"processors: {dictionary_dedup: {timeout: 200, max_wait: 3}}":         "`processors.dictionary_dedup.max_wait`: 3 has no unit",
-		"extensions: {file_storage: {timeout: 1}}":                            "`extensions.file_storage.timeout`: 1 has no unit",
-		"exporters: {store: {max_bytes: 99999999999999999999}}":               "`exporters.store.max_bytes`: 1e+20 is too large: at most 9223372036854775807",
-		"exporters: {store: {max_bytes: 9223372036854775808}}":                "`exporters.store.max_bytes`: 9223372036854775808 is too large",
-		"exporters: {store: {retention: -1e30}}":                              "`exporters.store.retention`: -1e+30 is too large",
+		"receivers: {pprof: {remote: {collection_interval: 10}}}":                                                                      "`receivers.pprof.remote.collection_interval`: 10 has no unit, and would be nanoseconds: write 10s",
+		"exporters: {otlp_grpc/a: {retry_on_failure: {max_elapsed_time: 5}}}":                                                          "`exporters.otlp_grpc/a.retry_on_failure.max_elapsed_time`: 5 has no unit",
+		"processors: {dictionary_dedup: {timeout: 200, max_wait: 3}}":                                                                  "`processors.dictionary_dedup.max_wait`: 3 has no unit",
+		"extensions: {file_storage: {timeout: 1}}":                                                                                     "`extensions.file_storage.timeout`: 1 has no unit",
+		"exporters: {store: {max_bytes: 99999999999999999999}}":                                                                        "`exporters.store.max_bytes`: 1e+20 is too large: at most 9223372036854775807",
+		"exporters: {store: {max_bytes: 9223372036854775808}}":                                                                         "`exporters.store.max_bytes`: 9223372036854775808 is too large",
+		"exporters: {store: {retention: -1e30}}":                                                                                       "`exporters.store.retention`: -1e+30 is too large",
+		"{receivers: {pprof: {server: {auth: {authenticator: basicauth/a}}}}, service: {pipelines: {profiles: {receivers: [pprof]}}}}": "`receivers.pprof.server.auth.authenticator`: add the extension \"basicauth/a\" to `service.extensions`",
+		"{exporters: {x: {sending_queue: {storage: b}}}, service: {extensions: [a], pipelines: {profiles: {exporters: [x]}}}}":         "`exporters.x.sending_queue.storage`: add the extension \"b\"",
 	} {
 		require.ErrorContains(t, convert(yaml), want)
 	}
@@ -159,6 +186,8 @@ func TestMisreadNumbers(t *testing.T) {
 		"service: {telemetry: {metrics: {readers: [], interval: 60, timeout: 100}}}",
 		"exporters: {otlp_grpc: {retry_on_failure: {max_elapsed_time: 0}, sending_queue: {queue_size: 10, num_consumers: 1}}}",
 		"exporters: {store: {max_bytes: 1e10, fraction: 0.5}}",
+		"{exporters: {store: {storage: {directory: a}}, x: {sending_queue: {storage: a}}, unused: {sending_queue: {storage: c}}}, " +
+			"service: {extensions: [b, a], pipelines: {profiles: {exporters: [store, x]}}}}",
 		"receivers:",
 	} {
 		require.NoError(t, convert(yaml))

@@ -43,23 +43,40 @@ func (v *Values) Convert(_ context.Context, conf *confmap.Conf) error {
 var durationKey = regexp.MustCompile(`^(receivers|processors|exporters|connectors|extensions)::.*(::|_)` +
 	`(interval|timeout|delay|wait|duration|elapsed_time|retention|expiry|ttl|wait_threshold|period)$`)
 
-// misread returns an error for each duration that is a small number, since nobody means so few nanoseconds, and for
-// each number that is too large: the Collector takes it for the most negative one.
+// extensionKey matches the keys of components that name an extension.
+var extensionKey = regexp.MustCompile(
+	`^(?:receivers|processors|exporters|connectors|extensions)::([^:]+)::.*(?:auth::authenticator|sending_queue::storage|file::storage)$`)
+
+// misread returns an error for each extension that a component of a pipeline names and the service does not have, for
+// each duration that is a small number, since nobody means so few nanoseconds, and for each number that is too large:
+// the Collector takes it for the most negative one.
 func misread(conf *confmap.Conf) error {
 	var errs []error
+	extensions, _ := conf.Get("service::extensions").([]any)
+	used := slices.Clone(extensions)
+	for _, key := range conf.AllKeys() {
+		if list, ok := conf.Get(key).([]any); ok && strings.HasPrefix(key, "service::pipelines::") {
+			used = append(used, list...)
+		}
+	}
 	for _, key := range conf.AllKeys() {
 		shown := strings.ReplaceAll(key, confmap.KeyDelimiter, ".")
-		switch number := conf.Get(key).(type) {
+		switch value := conf.Get(key).(type) {
+		case string: // validate does not start what looks the extension up
+			name := extensionKey.FindStringSubmatch(key)
+			if value != "" && name != nil && slices.Contains(used, any(name[1])) && !slices.Contains(extensions, any(value)) {
+				errs = append(errs, fmt.Errorf("`%s`: add the extension %q to `service.extensions`", shown, value))
+			}
 		case int:
-			if 0 < number && number < int(time.Millisecond) && durationKey.MatchString(key) {
-				errs = append(errs, fmt.Errorf("`%s`: %d has no unit, and would be nanoseconds: write %ds", shown, number, number))
+			if 0 < value && value < int(time.Millisecond) && durationKey.MatchString(key) {
+				errs = append(errs, fmt.Errorf("`%s`: %d has no unit, and would be nanoseconds: write %ds", shown, value, value))
 			}
 		case float64:
-			if math.Abs(number) >= math.MaxInt64 {
-				errs = append(errs, fmt.Errorf("`%s`: %g is too large: at most %d", shown, number, math.MaxInt64))
+			if math.Abs(value) >= math.MaxInt64 {
+				errs = append(errs, fmt.Errorf("`%s`: %g is too large: at most %d", shown, value, math.MaxInt64))
 			}
 		case uint64: // which YAML has only above that
-			errs = append(errs, fmt.Errorf("`%s`: %d is too large: at most %d", shown, number, math.MaxInt64))
+			errs = append(errs, fmt.Errorf("`%s`: %d is too large: at most %d", shown, value, math.MaxInt64))
 		}
 	}
 	return errors.Join(errs...)
@@ -68,7 +85,8 @@ func misread(conf *confmap.Conf) error {
 // valueFault matches the part of an error about a duration, a whole number or a list, with the end of its key.
 var valueFault = regexp.MustCompile(
 	`'([^']+)' (?:time: (?:invalid duration|unknown unit|missing unit)|` +
-		`expected type '(u?int)\d*', got unconvertible type 'string'|source data must be an (array) or slice, got string)`)
+		`expected type '(u?int)\d*', got unconvertible type 'string'|source data must be an (array) or slice, got string|` +
+		`expected type '(string)', got unconvertible type 'int')`)
 
 // keyIn turns a key of an error, such as pipelines[profiles].exporters, into that of a configuration.
 var keyIn = strings.NewReplacer(".", confmap.KeyDelimiter, "[", confmap.KeyDelimiter, "]", "")
@@ -89,10 +107,17 @@ func (v *Values) Explain(message string) (lines []string) {
 			explain = func(value string) string { return explainNumber(value, unitOf(fault[1])) }
 		case fault[3] != "":
 			explain = func(value string) string { return fmt.Sprintf("not a list: write [%s]", value) }
+		case fault[4] != "" && strings.HasSuffix(fault[1], "endpoint"):
+			explain = func(value string) string { return fmt.Sprintf("a port without a host: write localhost:%s", value) }
+		case fault[4] != "":
+			explain = func(value string) string { return "a number: write it in quotes" }
 		}
 		suffix := confmap.KeyDelimiter + keyIn.Replace(fault[1])
 		for _, key := range keys {
 			value, ok := v.last.Get(key).(string)
+			if number, isNumber := v.last.Get(key).(int); isNumber && fault[4] != "" {
+				value, ok = strconv.Itoa(number), true
+			}
 			if !ok || !strings.HasSuffix(confmap.KeyDelimiter+key, suffix) {
 				continue
 			}

@@ -26,7 +26,7 @@ import (
 // CheckConfig returns the faults of a server's configuration.
 func CheckConfig(c *confighttp.ServerConfig) error {
 	var faults config.Faults
-	faults.Require(c.NetAddr.Endpoint != "", "`endpoint` must be set")
+	faults.RequireListener(&c.NetAddr)
 	for _, timeout := range []struct {
 		key   string
 		value time.Duration

@@ -51,7 +51,7 @@ func DefaultHTTP(endpoint string) HTTPConfig {
 // Validate names every fault.
 func (c *GRPCConfig) Validate() error {
 	var faults config.Faults
-	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
+	faults.RequireListener(&c.Server.NetAddr)
 	faults.Require(c.ReadTimeout >= 0, "`read_timeout` must not be negative, found %v", c.ReadTimeout)
 	return faults.Err()
 }

@@ -52,6 +52,11 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		return err
 	}
 	job := conf.Get("job_name")
+	for _, key := range []string{"scrape_interval", "scrape_timeout"} {
+		if n, ok := conf.Get(key).(int); ok && n != 0 {
+			return inJob(job, fmt.Errorf("`%s`: %d has no unit: write %ds", key, n, n))
+		}
+	}
 	text, err := yamlv3.Marshal(withStrings(xconfmap.ToStringMapRaw(conf)))
 	if err != nil {
 		return err
@@ -270,9 +275,15 @@ const kubernetesKey = "kubernetes_sd_configs"
 
 var (
 	yamlLine    = regexp.MustCompile(`line \d+: `)
-	yamlUnknown = regexp.MustCompile(`field (\S+) not found in type \S+`)
+	yamlUnknown = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
 	yamlValue   = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `[^`]*`)? into (\\S+)")
 )
+
+// instead has what replaces keys of Prometheus and Grafana Alloy.
+var instead = map[string]string{
+	"profiling_config": ": use `profiles`", "metrics_path": ": use `path_prefix`, or `path` in `profiles`",
+	"targets": ": use `static_configs: [{targets: [...]}]`",
+}
 
 // yamlTypes are YAML's types in words.
 var yamlTypes = map[string]string{"str": "a string", "int": "a number", "float": "a number", "bool": "true or false",
@@ -307,7 +318,10 @@ func readable(err error) error {
 			message = fmt.Sprintf("found %s where %s is expected", cmp.Or(yamlTypes[value[1]], value[1]), typeName(value[2]))
 		}
 		if unknown := yamlUnknown.FindStringSubmatch(message); unknown != nil {
-			message = fmt.Sprintf("`%s` is not a key here", unknown[1])
+			message = fmt.Sprintf("`%s` is not a key here", unknown[1]) + instead[unknown[1]]
+			if strings.HasSuffix(unknown[2], ".yamlProfiles") {
+				message += ": the kinds are `process_cpu`, `memory`, `goroutine`, `block`, `mutex`, `fgprof` and `trace`, others go to `custom`"
+			}
 			if unknown[1] == kubernetesKey { // it is known in the full build
 				message = "`" + kubernetesKey + "` is not in the slim build: use the full build of otelcol-profiles"
 			} else if strings.HasSuffix(unknown[1], "_sd_configs") {
