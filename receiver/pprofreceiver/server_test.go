@@ -110,14 +110,6 @@ func TestStartIsAllOrNothing(t *testing.T) {
 	assert.Error(t, err, "the server was shut down")
 }
 
-func TestServerAddressIsNotAURL(t *testing.T) {
-	for _, endpoint := range []string{"http://localhost:4040", "localhost"} {
-		f := newFixture(t, "server: {endpoint: '"+endpoint+"'}")
-		assert.ErrorContains(t, f.receiver.Start(t.Context(), sourcetest.Host{}), "write host:port")
-		require.NoError(t, f.receiver.Shutdown(context.Background()))
-	}
-}
-
 // gatekeeper is an authenticator that requires the query key `key`.
 type gatekeeper struct {
 	component.StartFunc

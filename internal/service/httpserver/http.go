@@ -5,10 +5,8 @@ package httpserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -97,9 +95,6 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 		server.Protocols.SetUnencryptedHTTP2(true)
 	}
 	listener, err := h.Config.ToListener(ctx)
-	if _, ok := errors.AsType[*net.AddrError](err); ok {
-		err = fmt.Errorf("%w: write host:port, or :port for all addresses", err)
-	}
 	if err != nil {
 		return nil, err
 	}
