@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,22 +31,13 @@ func TestPushWhatThePipelineRefuses(t *testing.T) {
 		code       int
 		retryAfter string
 	}{
-		"for now": {errors.New("data refused due to high memory usage"),
-			"data refused due to high memory usage", 503, "5"},
-		"for now, wrapped": {fmt.Errorf("queue: %w", consumererror.NewRetryableError(errors.New("full"))),
-			"queue: full", 503, "5"},
-		"unavailable":             {status.Error(codes.Unavailable, "later"), "later", 503, "5"},
+		"for now":                 {errors.New("high memory usage"), "high memory usage", 503, "5"},
 		"throttled, with a delay": {throttled.Err(), "slow down", 429, "2"},
-		"throttled over HTTP":     {consumererror.NewOTLPHTTPError(errors.New("429"), 429), "429", 429, "5"},
-		"cancelled":               {context.Canceled, "context canceled", 503, "5"},
-		"for good":                {consumererror.NewPermanent(errors.New("no such tenant")), "no such tenant", 422, ""},
 		"for good, wrapped": {fmt.Errorf("export: %w",
 			consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))), "export: no", 422, ""},
 		"for good over HTTP": {consumererror.NewOTLPHTTPError(errors.New("400"), 400), "400", 422, ""},
 		"for now and for good too": {errors.Join(errors.New("busy"), consumererror.NewPermanent(errors.New("no"))),
 			"busy\nno", 503, "5"},
-		"for good by all": {errors.Join(consumererror.NewPermanent(errors.New("a")),
-			consumererror.NewPermanent(errors.New("b"))), "a\nb", 422, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)

@@ -72,6 +72,8 @@ func TestConfigSectionsAreOptional(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
+	const job = "{job_name: a, static_configs: [{targets: [h]}]}"
+	const pyroscope = "server: {endpoint: 'localhost:0', pyroscope: "
 	for name, tc := range map[string]struct {
 		config string
 		says   []string
@@ -82,6 +84,8 @@ func TestConfigFaults(t *testing.T) {
 		"huge": {"self:\nlimits: {max_profile_bytes: 4611686018427387904}",
 			[]string{"`max_profile_bytes` must be at most 1099511627776, found 4611686018427387904"}},
 		"no address": {"server: {endpoint: ''}", []string{"server: `endpoint` must be set"}},
+		"a URL as address": {"server: {endpoint: 'http://localhost:4040'}",
+			[]string{"server: `endpoint` must be a host and a port, such as localhost:4040, found \"http://localhost:4040\""}},
 		"no URL": {"remote: {collection_interval: 0s, initial_delay: -1s, timeout: -1s}",
 			[]string{"`endpoint` must be an http or https URL with a host, found \"\"",
 				"`collection_interval` must be positive, found 0s", "`initial_delay` must not be negative, found -1s",
@@ -107,6 +111,41 @@ func TestConfigFaults(t *testing.T) {
 		"misspelt server": {"server: {endpont: 'localhost:1'}", []string{"invalid keys: endpont"}},
 		"misspelt file":   {"file: {includes: '*'}", []string{"includes"}},
 		"misspelt source": {"sever: {}", []string{"sever"}},
+
+		"no formats":         {"self: {}\nformats: []", []string{"must name a format"}},
+		"an unknown format":  {"self: {}\nformats: [ppf]", []string{`found "ppf"`}},
+		"self without pprof": {"self: {}\nformats: [folded]", []string{"must have pprof"}},
+		"an unknown mode":    {"self: {}\ngo_trace: {mode: sums}", []string{`found "sums"`}},
+		"a negative time":    {"self: {}\ngo_trace: {min_duration: -1s}", []string{"must not be negative"}},
+		"misspelt go_trace":  {"self: {}\ngo_trace: {min_durations: 1s}", []string{"min_durations"}},
+		"an empty label":     {"self: {}\ntimestamp_labels: ['']", []string{"timestamp_labels"}},
+
+		"no jobs": {"scrape: {max_concurrent: 0}",
+			[]string{"scrape: `max_concurrent` must be positive, found 0", "`configs` must have a job"}},
+		"misspelt configs": {"scrape: {config: []}", []string{"config"}},
+		"misspelt in a job": {"scrape: {configs: [{job_name: a, scrape_intervall: 1s}]}",
+			[]string{`configs[0]`, "job \"a\": `scrape_intervall` is not a key here"}},
+		"an empty job": {"scrape: {configs: [null]}", []string{"`configs` must not have an empty entry"}},
+		"no list":      {"scrape: {configs: {job_name: a}}", []string{"configs"}},
+		"same names": {"scrape: {configs: [" + job + ", " + job + "]}",
+			[]string{"`job_name` must be unique, found \"a\" twice"}},
+		"in a job's values": {"scrape: {configs: [{job_name: a, scheme: ftp}]}",
+			[]string{"scrape: configs::0: job \"a\": `scheme` must be http or https",
+				"job \"a\": there must be a service discovery"}},
+		"no address of the page": {"scrape: {configs: [" + job + "], status: {endpoint: ''}}",
+			[]string{"`endpoint` must be set"}},
+		"misspelt page": {"scrape: {configs: [" + job + "], status: {endpiont: a}}", []string{"endpiont"}},
+
+		"formats of Pyroscope": {pyroscope + "{formats: [trie], session_id: drop}}",
+			[]string{`server: pyroscope: `, `found "trie"`, "`session_id` must be the name of an attribute"}},
+		"no formats of Pyroscope": {pyroscope + "{formats: []}}", []string{"`formats` must not be empty"}},
+		"two labels of one name": {pyroscope + "{labels: {a: x, b: x}}}",
+			[]string{"`labels.b` must differ from `labels.a`, found \"x\" in both"}},
+		"a session as the service": {pyroscope + "{session_id: service.name, tenant_attribute: x}}",
+			[]string{"`session_id` must differ from `labels.service_name`"}},
+		"a session as the tenant": {pyroscope + "{session_id: x, tenant_attribute: x}}",
+			[]string{"`session_id` must differ from `tenant_attribute`"}},
+		"misspelt in Pyroscope": {pyroscope + "{labels: {service_name: drop, a: '', b: ''}, more: 1}}", []string{"more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadConfig(tc.config)

@@ -11,25 +11,20 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -38,62 +33,23 @@ import (
 
 const mib = 1 << 20
 
-// costlyPayloads returns pprofs of about size bytes that decode to as much as possible.
+// costlyPayloads returns payloads of about size bytes that become as much as possible.
 func costlyPayloads(size int) map[string][]byte {
-	base := pt.PprofWire(nil).Strings("", "cpu", "nanoseconds").ValueType(pt.PprofSampleType, 1, 2)
-	fill := func(w pt.PprofWire, next func(i int) pt.PprofWire) []byte {
-		for i := 0; len(w) < size; i++ {
-			w = append(w, next(i)...)
-		}
-		return w
+	bodies := map[string][]byte{}
+	for _, inputs := range []worst.Inputs{
+		worst.PProf.Only("samples", "distinct stacks", "distinct labels", "text as labels", "zeros"),
+		worst.Folded.Only("keys and times"), worst.Perf.Only("small stacks"), worst.Speedscope.Only("many stacks"),
+		worst.Firefox.Only("shared stacks"), worst.V8.Only("stacks"),
+	} {
+		maps.Insert(bodies, inputs.All(size))
 	}
-	return map[string][]byte{
-		"samples": fill(base, func(int) pt.PprofWire { return pt.PprofWire(nil).Message(pt.PprofSample, nil) }),
-		"distinct stacks": fill(base, func(i int) pt.PprofWire {
-			return pt.PprofWire(nil).Location(pt.PprofLocationFields{ID: uint64(i) + 1, Address: uint64(i)}).
-				Message(pt.PprofSample, pt.PprofWire(nil).Packed(pt.PprofSampleLocation, uint64(i)+1).Packed(pt.PprofSampleValue,
-					1))
-		}),
-		"labels": fill(base, func(i int) pt.PprofWire {
-			return pt.PprofWire(nil).Message(pt.PprofSample, pt.PprofWire(nil).Label(pt.PprofLabel{Key: 1, Num: int64(i + 1)}))
-		}),
-		"text": fill(base.Strings(strings.Repeat("x", size/2)), func(i int) pt.PprofWire {
-			return pt.PprofWire(nil).Message(pt.PprofSample,
-				pt.PprofWire(nil).Label(pt.PprofLabel{Key: 1, Str: 3}).Label(pt.PprofLabel{Key: 2, Num: int64(i + 1)}))
-		}),
-		"zeros": make([]byte, size),
-	}
-}
-
-// costlyFormats returns payloads of about size bytes in other formats, each event with a stack of its own.
-func costlyFormats(size int) map[string][]byte {
-	fill := func(head, tail string, next func(i int) string) []byte {
-		b := []byte(head)
-		for i := 0; len(b) < size; i++ {
-			b = append(b, next(i)...)
-		}
-		return append(b, tail...)
-	}
-	return map[string][]byte{
-		"folded": fill("", "", func(i int) string { return fmt.Sprintf("a;%d 1 k=%d %d\n", i, i, 1687841528000000+i) }),
-		"perf": fill("", "", func(i int) string {
-			return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i)
-		}),
-		"speedscope": fill(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`, "]}]}",
-			func(i int) string { return fmt.Sprintf(`,{"type":"O","frame":0,"at":%d}`, i) }),
-		"firefox": fill(`{"threads":[{"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, "]}", func(i int) string {
-			return fmt.Sprintf(
-				`,{"tid":%d,"samples":{"stack":[0],"time":[%d]},"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, i, i)
-		}),
-		"cpuprofile": fill(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}",
-			func(i int) string { return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i) }),
-	}
+	return bodies
 }
 
 // costlyUploads returns forms as of Datadog's libraries of about size bytes, with their content types.
 func costlyUploads(t testing.TB, size int) map[string][2]string {
 	const event = `{"tags_profiler":"service:shop"}`
-	pprof := costlyPayloads(size / 128)["samples"]
+	pprof := worst.PProf["samples"](size / 128)
 	uploads := map[string][2]string{}
 	for name, parts := range map[string][]any{
 		"upload of tags": {"event.json", `{"tags_profiler":"` + strings.Repeat("a:b,", size/4) + `"}`, "a.pprof",
@@ -104,132 +60,13 @@ func costlyUploads(t testing.TB, size int) map[string][2]string {
 		"upload of endpoints": {"event.json", `{"endpoint_counts":{` + strings.Repeat(`"a":1,`, size/6) + `"b":1}}`,
 			"a.pprof", pprof},
 		"upload of many profiles": append(manyFiles(127, pprof), "event.json", event),
-		"upload of a large one":   {"event.json", event, "a.pprof", costlyPayloads(size)["distinct stacks"]},
-		"upload of folded stacks": {"event.json", event, "a.txt", costlyFormats(size)["folded"]},
+		"upload of a large one":   {"event.json", event, "a.pprof", worst.PProf["distinct stacks"](size)},
+		"upload of folded stacks": {"event.json", event, "a.txt", worst.Folded["keys and times"](size)},
 	} {
 		body, contentType := datadogUpload(t, parts...)
 		uploads[name] = [2]string{string(body), contentType}
 	}
 	return uploads
-}
-
-// processBytes reads a line of /proc/self/status: VmRSS, or VmHWM for its peak.
-func processBytes(t *testing.T, name string) int64 {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Skip("no /proc/self/status here")
-	}
-	_, rest, found := strings.Cut(string(status), name+":")
-	require.True(t, found)
-	kilobytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-	require.NoError(t, err)
-	return kilobytes << 10
-}
-
-// repeated is a reader that repeats text, so that a huge body takes no memory of the sender's.
-type repeated struct {
-	text []byte
-	left int
-}
-
-func (r *repeated) Read(p []byte) (int, error) {
-	if r.left == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, r.text[len(r.text)-1-(r.left-1)%len(r.text):])
-	n = min(n, r.left)
-	r.left -= n
-	return n, nil
-}
-
-// hostileBody is a text that is sent several times, with or without its length.
-type hostileBody struct {
-	text     []byte
-	times    int
-	encoding string
-	stated   bool
-	// most bounds the growth of the process.
-	most int64
-}
-
-// Eight senders of bodies that are far too large do not take much more memory than the limit allows, whatever they
-// send.
-func TestHostileSendersTakeLittleMemory(t *testing.T) {
-	const (
-		limit   = 8 * mib
-		senders = 8
-		// mostForProfiles is for bodies that are profiles, and mostForAnything for others.
-		mostForAnything, mostForProfiles = 160 * mib, 320 * mib
-	)
-	gzipMember := pt.Gzip(make([]byte, 64*mib))
-	encoder, err := zstd.NewWriter(nil)
-	require.NoError(t, err)
-	zstdFrame := encoder.EncodeAll(make([]byte, 64*mib), nil)
-	require.NoError(t, encoder.Close())
-	bodies := map[string]hostileBody{
-		"100 MiB":                      {make([]byte, mib), 100, "", true, mostForAnything},
-		"100 MiB, chunked":             {make([]byte, mib), 100, "", false, mostForAnything},
-		"a gigabyte of gzip":           {gzipMember, 16, "", true, mostForAnything},
-		"a gigabyte, sent with gzip":   {gzipMember, 16, "gzip", true, mostForAnything},
-		"a gigabyte, sent with zstd":   {zstdFrame, 16, "zstd", true, mostForAnything},
-		"just below the limit":         {make([]byte, limit-1), 1, "", true, mostForAnything},
-		"just below, sent with gzip":   {pt.Gzip(make([]byte, limit-1)), 1, "gzip", true, mostForAnything},
-		"a gzip in one sent with gzip": {pt.Gzip(gzipMember), 1, "gzip", true, mostForAnything},
-	}
-	// Profiles of the largest size, and with the largest number of samples.
-	for name, size := range map[string]int{"samples": 500_000, "distinct stacks": 4 * mib, "labels": limit - 1,
-		"text": 4 * mib} {
-		if payload := costlyPayloads(size)[name]; payload != nil {
-			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{pt.Gzip(payload), 1, "", true,
-				mostForProfiles}
-		}
-	}
-	budget.SetMemoryLimit(400 * mib)
-	defer budget.SetMemoryLimit(math.MaxInt64)
-	f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}", limit))
-	f.Next.Discard = true
-	address := f.pushURL()
-	for name, body := range bodies {
-		t.Run(name, func(t *testing.T) {
-			f.Next.Forget()
-			debug.FreeOSMemory()
-			before := processBytes(t, "VmRSS")
-			if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-				t.Skip("the peak cannot be reset: ", err)
-			}
-			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			var mu sync.Mutex
-			codes := map[int]int{}
-			var sending sync.WaitGroup
-			for range senders {
-				sending.Go(func() {
-					request, err := http.NewRequest(http.MethodPost, address, &repeated{body.text, body.times * len(body.text)})
-					if !assert.NoError(t, err) {
-						return
-					}
-					if body.stated {
-						request.ContentLength = int64(body.times * len(body.text))
-					}
-					request.Header.Set("Content-Encoding", body.encoding)
-					response, err := client.Do(request)
-					code := 0
-					if err == nil {
-						_ = response.Body.Close()
-						code = response.StatusCode
-					}
-					mu.Lock()
-					codes[code]++
-					mu.Unlock()
-				})
-			}
-			sending.Wait()
-			grown := processBytes(t, "VmHWM") - before
-			t.Logf("grew by %d MiB; answers: %v", grown/mib, codes)
-			assert.Less(t, grown, body.most)
-			assert.Zero(t, codes[0], "each sender gets an answer")
-		})
-	}
 }
 
 // The permitted cost of the entries of this receiver.
@@ -285,27 +122,21 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 	f := startFixture(t,
 		"server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, snappy, lz4]}\nlimits: {max_profile_bytes: 4194304}")
 	f.Next.Discard = true
-	bodies := costlyPayloads(size)
-	maps.Copy(bodies, costlyFormats(size))
-	uploads := costlyUploads(t, size)
-	for name, upload := range uploads {
-		bodies[name] = []byte(upload[0])
+	bodies := costlyUploads(t, size)
+	add := func(name, contentType string, body []byte) { bodies[name] = [2]string{string(body), contentType} }
+	for name, body := range costlyPayloads(size) {
+		add(name, "", body)
 	}
-	bodies["many parts"], _ = form(t, manyFiles(128, costlyPayloads(size / 128)["samples"])...)
-	bodies["long headers"] = []byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n" +
-		strings.Repeat("A: b\r\n", size/6) + "\r\n")
-	bodies["many boundaries"] = bytes.Repeat([]byte("--x\r\n\r\n"), size/7)
-	bodies["one boundary"] = bytes.Repeat([]byte("--x\r\n"), size/5)
-	for name, body := range bodies {
-		contentType := "multipart/form-data; boundary=x"
-		if name == "many parts" {
-			boundary, _, _ := bytes.Cut(body, []byte("\r\n"))
-			contentType = "multipart/form-data; boundary=" + string(boundary[2:])
-		} else if upload, isUpload := uploads[name]; isUpload {
-			contentType = upload[1]
-		} else if costlyPayloads(1)[name] != nil || costlyFormats(1)[name] != nil {
-			contentType = ""
-		}
+	add("a bomb", "", pt.Gzip(make([]byte, 64*mib)))
+	parts, partsType := form(t, manyFiles(128, worst.PProf["samples"](size/128))...)
+	add("many parts", partsType, parts)
+	const formOfX = "multipart/form-data; boundary=x"
+	add("long headers", formOfX, []byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n"+
+		strings.Repeat("A: b\r\n", size/6)+"\r\n"))
+	add("many boundaries", formOfX, bytes.Repeat([]byte("--x\r\n\r\n"), size/7))
+	add("one boundary", formOfX, bytes.Repeat([]byte("--x\r\n"), size/5))
+	for name, sent := range bodies {
+		body, contentType := []byte(sent[0]), sent[1]
 		for entry, send := range entries(t, f) {
 			for form, sent := range map[string][]byte{"": body, "gzip": pt.Gzip(body)} {
 				for _, encoding := range slices.Compact([]string{"", form}) {
@@ -329,9 +160,6 @@ func FuzzEntries(f *testing.F) {
 	}
 	body, contentType := form(f, manyFiles(4, sourcetest.Captured(f, "go-mutex.pb.gz"))...)
 	f.Add(body, "", contentType)
-	for _, body := range costlyFormats(4 << 10) {
-		f.Add(body, "", "")
-	}
 	for _, upload := range costlyUploads(f, 4<<10) {
 		f.Add([]byte(upload[0]), "", upload[1])
 	}

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -69,14 +70,14 @@ func TestDatadogsUpload(t *testing.T) {
 			"process.runtime.name": "nodejs", "process.runtime.version": "v20.20.2", "language": "javascript",
 			"runtime_arch": "x64", "runtime_os": "linux", "profiler_version": "5.132.0",
 		}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-		name, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
-		names[name.Str()] = timestampsIn(pd)
+		name := kind.Stated(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes())
+		names[name] = timestampsIn(pd)
 		for p := range otlp.Profiles(pd) {
 			// dd-trace for Node writes the end of the recording into time_nanos; event.json has both. Times of samples in
 			// milliseconds are rounded.
 			require.WithinDuration(t, time.Date(2026, 11, 21, 21, 29, 33, 369e6, time.UTC), p.Time().AsTime(),
-				10*time.Millisecond, name.Str())
-			require.InDelta(t, 4176e6, p.DurationNano(), 20e6, name.Str())
+				10*time.Millisecond, name)
+			require.InDelta(t, 4176e6, p.DurationNano(), 20e6, name)
 		}
 	}
 	require.Len(t, names, 3)

@@ -42,48 +42,6 @@ func (f *fixture) profilesURL() string {
 	return strings.TrimSuffix(f.pushURL(), push.Path) + push.ProfilesPath
 }
 
-func TestFormatsByContent(t *testing.T) {
-	f := startFixture(t, serverOnly)
-	for name, tc := range map[string]struct {
-		url, query string
-		body       []byte
-		want       string
-	}{
-		"folded": {url: f.profilesURL(), query: "?format=auto&service.name=shop", body: []byte(foldedText),
-			want: "profile samples in count"},
-		"folded, gzip": {url: f.profilesURL(), query: "", body: profiletest.Gzip([]byte(foldedText)),
-			want: "profile samples in count"},
-		"folded to /v1/pprof": {url: f.pushURL(), query: "", body: []byte(foldedText), want: "profile samples in count"},
-		"a Go trace": {url: f.profilesURL(), query: "", body: sourcetest.Captured(t, "go-exec.trace"),
-			want: "profile off_cpu in nanoseconds"},
-		"a Go trace, gzip": {url: f.pushURL(), query: "",
-			body: profiletest.Gzip(sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
-		"perf script": {url: f.profilesURL(), query: "",
-			body: []byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"),
-			want: "profile cpu in nanoseconds"},
-		"a .cpuprofile": {url: f.profilesURL(), query: "",
-			body: []byte(
-				`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`), want: "profile samples in count"},
-		"a trace of PyTorch": {url: f.profilesURL(), query: "", body: captured(t, "torch/torch-plain.json.gz"),
-			want: "profile gpu_time in nanoseconds"},
-		"a snapshot of PyTorch": {url: f.pushURL(), query: "", body: captured(t, "torch/torch-memory.pickle.gz"),
-			want: "profile inuse_space in bytes"},
-		"stated, with a type": {url: f.profilesURL(), query: "?format=folded&sample_type=cpu/nanoseconds",
-			body: []byte("# nothing but a comment\nmain 1"), want: "profile cpu in nanoseconds"},
-		"pprof to /v1/profiles": {url: f.profilesURL(), query: "?format=pprof",
-			body: sourcetest.Captured(t, "go-cpu-labels.pb.gz"), want: "profile cpu in nanoseconds"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := len(f.Next.All())
-			accepted(t, tc.url+tc.query, tc.body)
-			pd := f.Await(before + 1)[before]
-			assert.True(t, strings.Contains(profiletest.Render(pd), tc.want), tc.want)
-			assert.False(t, firstProfile(pd).ProfileID().IsEmpty())
-			require.NotZero(t, firstProfile(pd).Time())
-		})
-	}
-}
-
 func captured(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("../../testdata/" + path)
@@ -125,17 +83,6 @@ func TestFormatsRestricted(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, code, "%v", a)
 	assert.EqualValues(t, 2, f.Sum(sourcetest.MetricRejected, "reason", string(ingest.NotPprof)))
 	assert.Zero(t, f.Next.Attempts())
-}
-
-func TestFormatsConfig(t *testing.T) {
-	for config, says := range map[string]string{
-		"formats: []\n":               "must name a format",
-		"formats: [ppf]\n":            `found "ppf"`,
-		"formats: [folded]\nself: {}": "must have pprof",
-	} {
-		_, err := loadConfig(serverOnly + config)
-		assert.ErrorContains(t, err, says, config)
-	}
 }
 
 func TestFormatsQuery(t *testing.T) {
@@ -306,12 +253,6 @@ scrape:
 }
 
 func TestGoTraceConfig(t *testing.T) {
-	for config, says := range map[string]string{
-		"mode: sums": `found "sums"`, "min_duration: -1s": "must not be negative", "min_durations: 1s": "min_durations",
-	} {
-		_, err := loadConfig(serverOnly + "go_trace: {" + config + "}\n")
-		assert.ErrorContains(t, err, says, config)
-	}
 	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 50000000}\n")
 	code, _, a := send(t, f.profilesURL(),
 		profiletest.Gzip([]byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 33<<20))))
@@ -354,8 +295,6 @@ func TestTimestampLabels(t *testing.T) {
 		accepted(t, f.pushURL(), payload)
 		assert.True(t, strings.Contains(profiletest.Render(f.Await(1)[0]), want), want)
 	}
-	_, err := loadConfig(serverOnly + "timestamp_labels: ['']\n")
-	assert.ErrorContains(t, err, "timestamp_labels")
 }
 
 // Events with a stack that are not read are counted by type, and logged once for each type.
@@ -390,33 +329,45 @@ func TestUnreadEventsAreCounted(t *testing.T) {
 	assert.Equal(t, 64, f.Logs.FilterMessageSnippet("not read").Len())
 }
 
-// Each format that docs/formats.md names is accepted, by content and by name, and that has no other rows.
+// Each format that docs/formats.md names is accepted by both routes, by content and by name, and that has no other
+// rows.
 func TestAcceptedFormats(t *testing.T) {
-	files := map[string]string{
-		"pprof": "../../testdata/pprof/go-mutex.pb.gz", "go_trace": "../../testdata/pprof/go-exec.trace",
-		"perf_script": "../../internal/formats/perfscript/testdata/burn.perf.txt",
-		"cpuprofile":  "../../internal/formats/cpuprofile/testdata/node20.cpuprofile",
-		"jfr":         "../../internal/formats/jfr/testdata/jdk17.jfr.gz", "folded": "",
-		"speedscope": "../../internal/formats/speedscope/testdata/evented.speedscope.json",
-		"firefox":    "../../internal/formats/firefox/testdata/columns.json",
-	}
 	rows := profiletest.ReadmeTable(t, "docs/formats.md", "| `formats` | what it is | in OTLP |")
 	delete(rows, "formats")
 	assert.ElementsMatch(t, ingest.AllFormats(), slices.Collect(maps.Keys(rows)))
 	f := startFixture(t, serverOnly)
-	for format, path := range files {
+	const formatFiles = "../internal/formats/"
+	for format, of := range map[string]struct{ file, has string }{
+		"pprof":        {"pprof/go-cpu-labels.pb.gz", "profile cpu in nanoseconds"},
+		"go_trace":     {"pprof/go-exec.trace", "profile off_cpu in nanoseconds"},
+		"perf_script":  {formatFiles + "perfscript/testdata/burn.perf.txt", "profile cpu in nanoseconds"},
+		"cpuprofile":   {formatFiles + "cpuprofile/testdata/node20.cpuprofile", "profile samples in count"},
+		"jfr":          {formatFiles + "jfr/testdata/jdk17.jfr.gz", "profile samples in count"},
+		"speedscope":   {formatFiles + "speedscope/testdata/evented.speedscope.json", "profile wall in"},
+		"firefox":      {formatFiles + "firefox/testdata/columns.json", "profile samples in count"},
+		"trace_events": {"torch/torch-plain.json.gz", "profile gpu_time in nanoseconds"},
+		"torch_memory": {"torch/torch-memory.pickle.gz", "profile inuse_space in bytes"},
+		"folded":       {"", "profile samples in count"},
+	} {
 		assert.Contains(t, rows, format)
+		delete(rows, format)
 		data := []byte(foldedText)
-		if path != "" {
-			var err error
-			data, err = os.ReadFile(path)
-			require.NoError(t, err)
+		if of.file != "" {
+			data = captured(t, of.file)
 		}
-		for _, query := range []string{"", "?format=" + format} {
-			accepted(t, f.profilesURL()+query, data)
+		for url, body := range map[string][]byte{
+			f.pushURL(): data, f.profilesURL() + "?format=" + format: data,
+			f.profilesURL() + "?format=auto": profiletest.Gzip(plain(t, data)),
+		} {
+			before := len(f.Next.All())
+			accepted(t, url, body)
+			pd := f.Await(before + 1)[before]
+			assert.True(t, strings.Contains(profiletest.Render(pd), of.has), "%s has %s", url, of.has)
+			assert.False(t, firstProfile(pd).ProfileID().IsEmpty())
+			assert.NotZero(t, firstProfile(pd).Time(), url)
 		}
 	}
-	assert.Len(t, f.Next.All(), 2*len(files))
+	assert.Empty(t, rows)
 }
 
 // Each file of testdata/refused is refused as docs/formats.md has it, and that has no other rows.

@@ -14,7 +14,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
-	"net/textproto"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +36,16 @@ type capturedRequest struct {
 	body        []byte
 }
 
+func readRequest(t *testing.T, path string) (r capturedRequest) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	r.body, err = os.ReadFile(strings.TrimSuffix(path, "json") + "body")
+	require.NoError(t, err)
+	return r
+}
+
 // capturedRequests returns those of Pyroscope's clients and of a library of Datadog, by name.
 func capturedRequests(t *testing.T) map[string]capturedRequest {
 	t.Helper()
@@ -50,12 +59,7 @@ func capturedRequests(t *testing.T) map[string]capturedRequest {
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		var r capturedRequest
-		require.NoError(t, json.Unmarshal(text, &r))
-		r.body, err = os.ReadFile(strings.TrimSuffix(path, "json") + "body")
-		require.NoError(t, err)
+		r := readRequest(t, path)
 		if r.Headers.Get("Content-Encoding") == "gzip" {
 			r.Headers.Del("Content-Encoding")
 			r.body = plain(t, r.body)
@@ -105,37 +109,13 @@ func (r *capturedRequest) parts(t *testing.T) (all []part) {
 	default:
 		return []part{{"body", plain(t, r.body), asBody}}
 	}
-	type file struct {
-		header  textproto.MIMEHeader
-		content []byte
-	}
-	var files []file
-	for form := multipart.NewReader(bytes.NewReader(r.body), parameters["boundary"]); ; {
-		next, err := form.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	form := multipart.NewReader(bytes.NewReader(r.body), parameters["boundary"])
+	for next, err := form.NextRawPart(); !errors.Is(err, io.EOF); next, err = form.NextRawPart() {
 		require.NoError(t, err)
-		content, err := io.ReadAll(next)
+		sent, err := io.ReadAll(next)
 		require.NoError(t, err)
-		files = append(files, file{next.Header, plain(t, content)})
-	}
-	for i, f := range files {
-		all = append(all, part{fmt.Sprintf("part %d", i+1), f.content, func(content []byte) []byte {
-			var body bytes.Buffer
-			form := multipart.NewWriter(&body)
-			require.NoError(t, form.SetBoundary(parameters["boundary"]))
-			for k, other := range files {
-				if k == i {
-					other.content = content
-				}
-				to, err := form.CreatePart(other.header)
-				require.NoError(t, err)
-				_, err = to.Write(other.content)
-				require.NoError(t, err)
-			}
-			require.NoError(t, form.Close())
-			return body.Bytes()
+		all = append(all, part{fmt.Sprintf("part %d", len(all)+1), plain(t, sent), func(content []byte) []byte {
+			return bytes.Replace(r.body, sent, content, 1)
 		}})
 	}
 	return append(all, part{"body", r.body, asBody})

@@ -56,116 +56,79 @@ func manyFiles(n int, data []byte) []any {
 func TestPushFiles(t *testing.T) {
 	heap, mutex := sourcetest.Captured(t, "go-heap.pb.gz"), sourcetest.Captured(t, "go-mutex.pb.gz")
 	text := sourcetest.Captured(t, "go-goroutine-debug1.txt")
+	three := []any{"a", heap, "b", mutex, "c", heap}
+	// It seems to be a CPU profile of V8, but ends too early; its sum is wrong, too.
+	truncated := profiletest.Gzip([]byte(`{"nodes":[{"id":1,"callFrame":{}}` + strings.Repeat(" ", 3<<20)))
+	wrongSum := slices.Clone(truncated)
+	wrongSum[len(wrongSum)-8] ^= 1
+	for name, tt := range map[string]struct {
+		limit  int   // max_profile_bytes, 0 is the default
+		second error // of the second delivery
+		parts  []any
+		code   int
+		says   string
+		files  []fileAnswer // with a part of the error
+		taken  int
+	}{
+		"one is bad: none is taken": {parts: []any{"heap.pb.gz", heap, "g.txt", text, "empty", []byte{}}, code: 415,
+			says: "2 of 3 files are bad", files: []fileAnswer{{"g.txt", "seems to be"}, {"empty", "the payload is empty"}}},
+		"the pipeline refuses the second": {second: errors.New("busy"), parts: three, code: 503,
+			files: []fileAnswer{{"a", ""}, {"b", "busy"}, {"c", "not tried"}}, taken: 1},
+		"the pipeline refuses the second permanently": {second: consumererror.NewPermanent(errors.New("no")), parts: three,
+			code: 422, files: []fileAnswer{{"a", ""}, {"b", "no"}, {"c", ""}}, taken: 2},
+		"what is no file is refused": {parts: []any{"heap.pb.gz", heap, "=service.name", []byte("shop")}, code: 400,
+			says: `form field "service.name" is not a file`},
+		"no files":       {code: 400, says: "no files"},
+		"too many files": {parts: manyFiles(128+1, []byte("x")), code: 413, says: "more than 128 files"},
+		"bad files count towards the limit": {limit: 4 << 20, parts: manyFiles(128, truncated), code: 400,
+			says: "2 of 128 files are bad", files: []fileAnswer{{"0", "cpuprofile"}, {"1", "exceeds a limit"}}},
+		"so do those with a wrong sum": {limit: 4 << 20, parts: manyFiles(128, wrongSum), code: 400,
+			says: "2 of 128 files are bad", files: []fileAnswer{{"0", "invalid checksum"}, {"1", "exceeds a limit"}}},
+		"the files share the limit": {limit: 2*len(profiletest.Gunzip(t, heap)) - 1, parts: []any{"a", heap, "b", heap},
+			code: 413, files: []fileAnswer{{"b", "exceeds a limit"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := serverOnly
+			if tt.limit > 0 {
+				config += fmt.Sprintf("limits: {max_profile_bytes: %d}\n", tt.limit)
+			}
+			f := startFixture(t, config)
+			f.Next.Err = func(n int) error {
+				if n == 1 {
+					return tt.second
+				}
+				return nil
+			}
+			body, contentType := form(t, tt.parts...)
+			code, header, a := send(t, f.pushURL(), body, "Content-Type", contentType)
+			assert.Equal(t, tt.code, code)
+			assert.Equal(t, code == http.StatusServiceUnavailable, header.Get("Retry-After") == "5")
+			assert.Contains(t, a.Error, tt.says)
+			require.Len(t, a.Files, len(tt.files))
+			for i, want := range tt.files {
+				assert.Equal(t, want.File, a.Files[i].File)
+				assert.Equal(t, want.Error == "", a.Files[i].Error == "", a.Files[i].Error)
+				assert.Contains(t, a.Files[i].Error, want.Error)
+			}
+			assert.Len(t, f.Next.All(), tt.taken)
+		})
+	}
 
-	t.Run("all are taken", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t, "heap.pb.gz", heap, "mutex.pb", profiletest.Gunzip(t, mutex))
-		accepted(t, f.pushURL()+"?service.name=shop", body, "Content-Type", contentType)
-		require.Len(t, f.Next.All(), 2)
-		for _, pd := range f.Next.All() {
-			assert.Equal(t, "shop", sourcetest.ResourceOf(t, pd)["service.name"])
-		}
-	})
-	t.Run("one is bad: none is taken", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t, "heap.pb.gz", heap, "g.txt", text, "empty", []byte{})
-		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusUnsupportedMediaType, code)
-		assert.Contains(t, a.Error, "2 of 3 files are bad")
-		require.Len(t, a.Files, 2)
-		assert.Equal(t, "g.txt", a.Files[0].File)
-		assert.Contains(t, a.Files[0].Error, "seems to be")
-		assert.Equal(t, fileAnswer{File: "empty", Error: "the payload is empty"}, a.Files[1])
-		assert.Zero(t, f.Next.Attempts())
-	})
-	t.Run("the pipeline refuses the second", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		f.Next.Err = func(n int) error {
-			if n == 1 {
-				return errors.New("busy")
-			}
-			return nil
-		}
-		body, contentType := form(t, "a", heap, "b", mutex, "c", heap)
-		code, header, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusServiceUnavailable, code)
-		assert.Equal(t, "5", header.Get("Retry-After"))
-		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "busy"}, {File: "c", Error: "not tried"}}, a.Files)
-		assert.Len(t, f.Next.All(), 1)
-	})
-	t.Run("the pipeline refuses the second permanently", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		f.Next.Err = func(n int) error {
-			if n == 1 {
-				return consumererror.NewPermanent(errors.New("no"))
-			}
-			return nil
-		}
-		body, contentType := form(t, "a", heap, "b", mutex, "c", heap)
-		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusUnprocessableEntity, code)
-		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "no"}, {File: "c"}}, a.Files)
-		assert.Len(t, f.Next.All(), 2)
-	})
-	t.Run("what is no file is refused", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t, "heap.pb.gz", heap, "=service.name", []byte("shop"))
-		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusBadRequest, code)
-		assert.Contains(t, a.Error, `form field "service.name" is not a file`)
-		assert.Zero(t, f.Next.Attempts())
-	})
-	t.Run("no files", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t)
-		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusBadRequest, code)
-		assert.Contains(t, a.Error, "no files")
-	})
-	t.Run("too many files", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		var parts []any
-		for range 128 + 1 {
-			parts = append(parts, "x", []byte("x"))
-		}
-		body, contentType := form(t, parts...)
-		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
-		assert.Contains(t, a.Error, "more than 128 files")
-	})
-	t.Run("bad files count towards the limit", func(t *testing.T) {
-		f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 4194304}\n")
-		// It seems to be a CPU profile of V8, but ends too early; its sum is wrong, too.
-		truncated := profiletest.Gzip([]byte(`{"nodes":[{"id":1,"callFrame":{}}` + strings.Repeat(" ", 3<<20)))
-		wrongSum := slices.Clone(truncated)
-		wrongSum[len(wrongSum)-8] ^= 1
-		for name, data := range map[string][]byte{"truncated": truncated, "wrong sum": wrongSum} {
-			body, contentType := form(t, manyFiles(128, data)...)
-			code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-			assert.Equal(t, http.StatusBadRequest, code, name)
-			require.Len(t, a.Files, 2, name)
-			assert.Contains(t, a.Error, "2 of 128 files are bad", name)
-			assert.Contains(t, a.Files[1].Error, "exceeds a limit", name)
-		}
-	})
-	t.Run("a bad file gives its memory back", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		in := f.Ingester("server", "http", 64<<20)
-		reservation := in.Begin()
-		defer reservation.Release()
-		_, _, err := in.Decode(t.Context(),
-			ingest.Payload{Reservation: reservation,
-				Data: profiletest.Gzip([]byte(`{"nodes":[` + strings.Repeat(" ", 3<<20)))})
-		require.Equal(t, ingest.NotPprof, ingest.ReasonOf(err), "%v", err)
-		assert.Zero(t, reservation.HeldBytes())
-	})
-	t.Run("the files share the limit", func(t *testing.T) {
-		size := len(profiletest.Gunzip(t, heap))
-		f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}\n", 2*size-1))
-		body, contentType := form(t, "a", heap, "b", heap)
-		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
-		require.Len(t, a.Files, 1)
-		assert.Equal(t, "b", a.Files[0].File)
-	})
+	f := startFixture(t, serverOnly)
+	body, contentType := form(t, "heap.pb.gz", heap, "mutex.pb", profiletest.Gunzip(t, mutex))
+	accepted(t, f.pushURL()+"?service.name=shop", body, "Content-Type", contentType)
+	require.Len(t, f.Next.All(), 2)
+	for _, pd := range f.Next.All() {
+		assert.Equal(t, "shop", sourcetest.ResourceOf(t, pd)["service.name"])
+	}
+}
+
+func TestABadFileGivesItsMemoryBack(t *testing.T) {
+	in := startFixture(t, serverOnly).Ingester("server", "http", 64<<20)
+	reservation := in.Begin()
+	defer reservation.Release()
+	_, _, err := in.Decode(t.Context(), ingest.Payload{Reservation: reservation,
+		Data: profiletest.Gzip([]byte(`{"nodes":[` + strings.Repeat(" ", 3<<20)))})
+	require.Equal(t, ingest.NotPprof, ingest.ReasonOf(err), "%v", err)
+	assert.Zero(t, reservation.HeldBytes())
 }

@@ -37,6 +37,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -61,15 +62,7 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 	names := map[string]bool{}
 	for _, path := range requests {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
-			var captured struct {
-				Path, Query string
-				Headers     map[string][]string
-			}
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
-			require.NoError(t, json.Unmarshal(text, &captured))
-			body, err := os.ReadFile(strings.TrimSuffix(path, "json") + "body")
-			require.NoError(t, err)
+			captured := readRequest(t, path)
 			f := startFixture(t, serverOnly)
 			// @pyroscope/nodejs appends its path to the slash of the configured URL.
 			var headers []string
@@ -78,7 +71,7 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 					headers = append(headers, name, values[0])
 				}
 			}
-			require.Empty(t, accepted(t, f.base()+"/"+captured.Path+"?"+captured.Query, body, headers...))
+			require.Empty(t, accepted(t, f.base()+"/"+captured.Path+"?"+captured.Query, captured.body, headers...))
 			require.NotEmpty(t, f.Next.All())
 			for _, pd := range f.Next.All() {
 				rp := pd.ResourceProfiles().At(0)
@@ -92,9 +85,9 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 				// The SDK for Node.js states its scope since 0.6.
 				assert.Equal(t, strings.Contains(captured.Query, "otel.scope.name"),
 					strings.Contains(scope.Scope().Name(), "com.grafana.pyroscope/"))
-				name, ok := scope.Scope().Attributes().Get("pprof.scope.profile_name")
-				assert.True(t, ok)
-				names[name.AsString()] = true
+				name := kind.Stated(scope.Scope().Attributes())
+				assert.NotEmpty(t, name)
+				names[name] = true
 				for _, profile := range scope.Profiles().All() {
 					assert.Greater(t, uint64(profile.Time()), uint64(1740000000e9))
 					assert.Positive(t, profile.DurationNano())
@@ -139,12 +132,12 @@ func TestPyroscopeGo(t *testing.T) {
 			attributes := rp.Resource().Attributes().AsRaw()
 			require.Equal(t, "shop", attributes["service.name"])
 			require.Equal(t, "eu", attributes["region"])
-			name, _ := rp.ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
-			if types[name.Str()] == nil {
-				types[name.Str()] = map[string]bool{}
+			name := kind.Stated(rp.ScopeProfiles().At(0).Scope().Attributes())
+			if types[name] == nil {
+				types[name] = map[string]bool{}
 			}
 			for _, profile := range rp.ScopeProfiles().At(0).Profiles().All() {
-				types[name.Str()][pd.Dictionary().StringTable().At(int(profile.SampleType().TypeStrindex()))] = true
+				types[name][pd.Dictionary().StringTable().At(int(profile.SampleType().TypeStrindex()))] = true
 				require.Positive(t, profile.DurationNano(), "a delta has a duration")
 			}
 		}
@@ -179,8 +172,7 @@ func requireShop(t *testing.T, f *fixture, want int) {
 	for _, pd := range f.Next.All() {
 		rp := pd.ResourceProfiles().At(0)
 		require.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
-		name, _ := rp.ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
-		require.Equal(t, "process_cpu", name.AsString())
+		require.Equal(t, kind.ProcessCPU, kind.Stated(rp.ScopeProfiles().At(0).Scope().Attributes()))
 	}
 }
 
@@ -306,7 +298,7 @@ func TestTypesInNames(t *testing.T) {
 	require.Len(t, want, 25)
 	want["shop"] = "process_cpu: " + cpu
 	f := startFixture(t, serverOnly)
-	ingested := func(name, query string) (service, kind string) {
+	ingested := func(name, query string) (service, types string) {
 		accepted(t, f.base()+"/ingest?name="+url.QueryEscape(name)+query, []byte("main;work 70\nmain 30\n"))
 		all := f.Next.All()
 		pd := all[len(all)-1]
@@ -314,19 +306,17 @@ func TestTypesInNames(t *testing.T) {
 		sp := rp.ScopeProfiles().At(0)
 		text := func(index int32) string { return pd.Dictionary().StringTable().At(int(index)) }
 		profile := sp.Profiles().At(0)
-		name0, _ := sp.Scope().Attributes().Get("pprof.scope.profile_name")
-		kind = fmt.Sprintf("%s: %s in %s", name0.Str(), text(profile.SampleType().TypeStrindex()),
-			text(profile.SampleType().UnitStrindex()))
+		types = fmt.Sprintf("%s: %s in %s", kind.Stated(sp.Scope().Attributes()),
+			text(profile.SampleType().TypeStrindex()), text(profile.SampleType().UnitStrindex()))
 		if profile.Period() != 0 {
-			kind += fmt.Sprintf(", %s %d", text(profile.PeriodType().TypeStrindex()), profile.Period())
+			types += fmt.Sprintf(", %s %d", text(profile.PeriodType().TypeStrindex()), profile.Period())
 		}
-		attribute, _ := rp.Resource().Attributes().Get("service.name")
-		return attribute.Str(), kind
+		return kind.Service(rp.Resource().Attributes()), types
 	}
-	for name, kind := range want {
+	for name, types := range want {
 		service, got := ingested(name+"{region=eu}", "&format=folded&sampleRate=250")
 		assert.Equal(t, "shop", service, name)
-		assert.Equal(t, kind, got, name)
+		assert.Equal(t, types, got, name)
 	}
 	service, got := ingested("shop.alloc_space", "&units=objects")
 	assert.Equal(t, "shop", service)
@@ -386,8 +376,7 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 	body, contentType = form(t, "=jfr", read("jdk17.jfr.gz"))
 	accepted(t, url, body, "Content-Type", contentType)
 	for _, sp := range f.Next.All()[3].ResourceProfiles().At(0).ScopeProfiles().All() {
-		name, _ := sp.Scope().Attributes().Get("pprof.scope.profile_name")
-		names = append(names, name.Str())
+		names = append(names, kind.Stated(sp.Scope().Attributes()))
 	}
 	require.ElementsMatch(t, []string{"process_cpu", "memory", "mutex", "block"}, names)
 
@@ -611,20 +600,6 @@ func TestPyroscopeConfig(t *testing.T) {
 	code, _, _ = postRaw(t, off.base()+"/ingest?name=shop&format=folded", []byte("main 1"))
 	require.Equal(t, http.StatusNotFound, code)
 
-	for section, faults := range map[string][]string{
-		"formats: [trie], session_id: drop": {`server: pyroscope: `, `found "trie"`,
-			"`session_id` must be the name of an attribute"},
-		"formats: []":          {"`formats` must not be empty"},
-		"labels: {a: x, b: x}": {"`labels.b` must differ from `labels.a`, found \"x\" in both"},
-		"session_id: service.name, tenant_attribute: x":       {"`session_id` must differ from `labels.service_name`"},
-		"session_id: x, tenant_attribute: x":                  {"`session_id` must differ from `tenant_attribute`"},
-		"labels: {service_name: drop, a: '', b: ''}, more: 1": {"more"},
-	} {
-		_, err := loadConfig("server:\n  endpoint: localhost:0\n  pyroscope: {" + section + "}\n")
-		for _, fault := range faults {
-			require.ErrorContains(t, err, fault, section)
-		}
-	}
 	for _, section := range []string{"enabled: false, formats: []", "labels: {service_name: drop, a: '', b: ''}"} {
 		_, err := loadConfig("server:\n  endpoint: localhost:0\n  pyroscope: {" + section + "}\n")
 		require.NoError(t, err, section)

@@ -54,8 +54,7 @@ func spin(t *testing.T) {
 // named returns the profiles with one name.
 func named(all []pprofile.Profiles, name string) []pprofile.Profiles {
 	return slices.DeleteFunc(slices.Clone(all), func(pd pprofile.Profiles) bool {
-		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(kind.NameAttribute)
-		return got.Str() != name
+		return kind.Stated(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes()) != name
 	})
 }
 
