@@ -15,7 +15,15 @@ pyroscope.init({
 });
 pyroscope.start();
 
+// A round of the SDK that is under way when it is stopped throws: its profiler is stopped already.
+let stopped = false;
+process.on('uncaughtException', (error) => {
+  console.error(error);
+  if (!stopped) process.exit(1);
+});
+
 require('./shop').serveFor(4000, () => {
+  stopped = true;
   const done = () => process.exit(0);
   setTimeout(done, 5000).unref();
   Promise.resolve(pyroscope.stop()).then(() => setTimeout(done, 500), (error) => {
