@@ -238,13 +238,14 @@ func (v *view) isNative(t pprofile.ValueType) bool {
 	return otlp.StringAt(d, t.TypeStrindex()) == "cpu" && otlp.StringAt(d, t.UnitStrindex()) == "nanoseconds"
 }
 
-// states returns at how many times a profile has a state: as many as the sample that has the most.
+// states returns at how many times a profile has a state: as many as the sample that has the most. For others it
+// returns 1.
 func (v *view) states(p pprofile.Profile) (most int64) {
+	if kind.ValuesOfProfile(p, v.pd.Dictionary()) != kind.Gauge {
+		return 1
+	}
 	for _, sample := range p.Samples().All() {
 		most = max(most, int64(sample.TimestampsUnixNano().Len()))
-	}
-	if most < 2 || kind.ValuesOfProfile(p, v.pd.Dictionary()) != kind.Gauge {
-		return 1
 	}
 	return most
 }

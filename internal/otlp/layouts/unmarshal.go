@@ -135,13 +135,16 @@ func unmarshalCurrent(data []byte, stats *Stats, meter *size.Meter) (pprofile.Pr
 // values of 1, so that all of them have one shape.
 func (s *Stats) clearCounts(pd pprofile.Profiles) {
 	for p := range otlp.Profiles(pd) {
+		if otlp.StringAt(pd.Dictionary(), p.SampleType().UnitStrindex()) != "count" {
+			continue
+		}
 		faults := 0
 		for _, sample := range p.Samples().All() {
 			if isCount(sample) && sample.TimestampsUnixNano().Len() > 1 {
 				faults++
 			}
 		}
-		if faults == 0 || otlp.StringAt(pd.Dictionary(), p.SampleType().UnitStrindex()) != "count" {
+		if faults == 0 {
 			continue
 		}
 		s.Repaired[RepairValueCount] += faults

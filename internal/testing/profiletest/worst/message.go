@@ -135,7 +135,7 @@ func (m *Message) Sample(p pprofile.Profile, stack int32, attributes ...int32) p
 	return s
 }
 
-// Observe gives a sample n timestamps instead of its value.
+// Observe replaces the value of a sample by n timestamps.
 func Observe(s pprofile.Sample, n int) {
 	s.Values().FromRaw(nil)
 	for i := range uint64(n) {

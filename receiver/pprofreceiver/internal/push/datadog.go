@@ -68,7 +68,7 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 }
 
 func timeOf(field []byte) (t lenient[time.Time]) {
-	t.value, _ = time.Parse(time.RFC3339, string(field)) // the zero time if it is none
+	t.value, _ = time.Parse(time.RFC3339, string(field)) // what is no time leaves the zero time
 	return t
 }
 
