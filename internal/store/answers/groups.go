@@ -188,11 +188,7 @@ func (s *scan) count(side int) error {
 	of.Want = Want{}
 	s.query, s.reads = &of, true
 	add := func(w *weightedProfile, group int, c *model.Columns) error {
-		sum := 0.0
-		for _, value := range c.Values {
-			sum += float64(value)
-		}
-		sum *= w.weight
+		sum := w.weight * c.Sum()
 		for _, fraction := range c.Fractions {
 			sum += fraction
 		}

@@ -267,11 +267,7 @@ func (p *plotter) sums(list []weightedProfile) (map[profileGroup]float64, error)
 	}
 	sums := map[profileGroup]float64{}
 	return sums, p.samples(parts, model.ColumnsWanted{}, func(w *weightedProfile, group int, c *model.Columns) error {
-		sum := 0.0
-		for _, value := range c.Values {
-			sum += float64(value)
-		}
-		sums[profileGroup{w, group}] += sum
+		sums[profileGroup{w, group}] += c.Sum()
 		return nil
 	})
 }

@@ -64,6 +64,14 @@ func (c *Columns) Key(i int) RowKey {
 	return RowKey{c.Stacks[i], At(c.Attributes, i), At(c.Links, i)}
 }
 
+// Sum returns the sum of the values.
+func (c *Columns) Sum() (sum float64) {
+	for _, value := range c.Values {
+		sum += float64(value)
+	}
+	return sum
+}
+
 // Append adds a sample.
 func (c *Columns) Append(key RowKey, timestamp, value int64) {
 	c.Stacks, c.Attributes, c.Links = append(c.Stacks, key.Stack), append(c.Attributes, key.Attributes),
