@@ -8,7 +8,7 @@ import {choices, firstComparison, halves, marks, Scale, sinceVersion, swapped, w
 import {clean, formatRate} from './format.js';
 import {Functions} from './functions.js';
 import {listenToKeys} from './keys.js';
-import {dataKey} from './load.js';
+import {dataKey, namesKey} from './load.js';
 import {Loader} from './loader.js';
 import {renderFindings} from './messages.js';
 import {renderNotices} from './notices.js';
@@ -96,6 +96,11 @@ class App {
   // isStart reports that no service is chosen, and all are listed.
   get isStart() {
     return !this.state.service;
+  }
+
+  // isListed reports whether the attributes, versions and times are those of the state's profile.
+  get isListed() {
+    return this.listed === namesKey(this.state);
   }
 
   // isAnswered reports whether there is something to draw the view from.
@@ -223,9 +228,12 @@ class App {
     if (row) this.update({profile: row.profile, type: row.type, isAuto: false});
   }
 
-  // setView shows another view. A comparison that has no base yet starts with two values of an attribute, or the two halves of the time.
+  // setView shows another view. A comparison that has no base yet starts with two values of an attribute, or the two halves of the time,
+  // as soon as the page knows those of the profile.
   setView(view) {
     const starts = view === 'diff' && !isCompared(this.state);
+    this.comparesNext = starts && !this.isListed;
+    if (this.comparesNext) return this.update({view});
     const values = starts && firstComparison(this.state, {attributes: this.attributes, versions: this.versions, groups: this.times?.answer.groups ?? []});
     const patch = !starts ? {} : values || halves(this);
     if (patch.base?.time) this.halved = {from: patch.time.from, before: {view: this.state.view, time: this.state.time}, whole: this.shown};

@@ -15,6 +15,9 @@ const overviewQuery = ({time, find, by, most}) => [...timeQuery(time), ['sort', 
 export const dataKey = (state) => JSON.stringify(state.service ? [queryOf(state), timeQuery(state.time), state.group_by,
   {diff: baseQueryOf(state), heat: 'heat', threads: 'threads'}[state.view] ?? null] : ['overview', overviewQuery(state), state.open]);
 
+// namesKey names the profile of a state.
+export const namesKey = (state) => JSON.stringify([state.service, typeKey(state)]);
+
 export const maxEvents = 20_000;
 
 // loadAll returns false, and has changed nothing since, if a later load has aborted this one.
@@ -55,7 +58,7 @@ export async function loadAll(app, signal) {
   ]);
   if (signal.aborted) return false;
   app.moments = {view: state.view, answer: moments};
-  Object.assign(app, {times: {answer: times, extent}, // The service has a list of its own.
+  Object.assign(app, {listed: namesKey(state), times: {answer: times, extent}, // The service has a list of its own.
     attributes: attributes.attributes.filter(({key}) => key !== 'service.name'), versions: versions.versions});
   if (state.view === 'threads') app.model = null; // it has no flame graph
   else if (app.model?.answer !== answer) {

@@ -39,7 +39,7 @@ export function renderNotices(app) {
     notices.push([`The stacks are up to ${model.depth.toLocaleString('en-US')} frames deep, with recursion.`, null, ['collapse recursion', () => app.update({fold: 'recursion', zoom: '', node: ''})]]);
   }
   if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
-  if (state.view === 'diff' && model && !isCompared(state)) notices.push(['Nothing is compared yet: choose a base below.', null, ['compare', () => app.setView('diff')]]);
+  if (state.view === 'diff' && model && !isCompared(state) && !app.comparesNext) notices.push(['Nothing is compared yet: choose a base below.', null, ['compare', () => app.setView('diff')]]);
   if (state.view === 'diff' && state.time.from && state.base.time) notices.push(paused(app));
   if (model?.compared && state.base.attrs.length && !state.base.time && app.groupKey === versionKey) {
     notices.push(['Two versions are compared, each by its share of the total.', null, ['compare two times', () => app.compareHalves()]]);
