@@ -230,14 +230,14 @@ class App {
 
   // setView shows another view. A comparison that has no base yet starts with two values of an attribute, or the two halves of the time,
   // as soon as the page knows those of the profile.
-  setView(view) {
+  setView(view, options) {
     const starts = view === 'diff' && !isCompared(this.state);
     this.comparesNext = starts && !this.isListed;
-    if (this.comparesNext) return this.update({view});
+    if (this.comparesNext) return this.update({view}, options);
     const values = starts && firstComparison(this.state, {attributes: this.attributes, versions: this.versions, groups: this.times?.answer.groups ?? []});
     const patch = !starts ? {} : values || halves(this);
     if (patch.base?.time) this.halved = {from: patch.time.from, before: {view: this.state.view, time: this.state.time}, whole: this.shown};
-    this.update({view, ...patch});
+    this.update({view, ...patch}, options);
   }
 
   compareHalves() {

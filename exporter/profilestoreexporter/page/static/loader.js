@@ -43,7 +43,7 @@ export class Loader {
     const again = error ? 5000 : this.app.isStart ? 15_000 : Math.min(10_000, Math.max(1000, resolution / 2));
     const temporary = error?.status === 0 || error?.status >= 500;
     if ((temporary || !this.app.state.time.from || !this.app.services) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
-    if (!error && this.app.comparesNext) return this.app.setView(this.app.state.view);
+    if (!error && this.app.comparesNext) return this.app.setView(this.app.state.view, {replace: true});
     this.app.render(); // last: whatever it cannot draw, the next answer may be fine
     if (!error) loadFindings(this.app);
   }

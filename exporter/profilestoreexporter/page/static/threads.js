@@ -6,6 +6,7 @@
 
 import {button, el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
 import {clean, formatTime, formatValue, hash32, tickLabels} from './format.js';
+import {ticks} from './timeline.js';
 
 const maxLabel = 190;
 const laneHeight = 18;
@@ -13,7 +14,7 @@ const axis = 18;
 
 // hues are those of well-known states; other states have a hue derived from their name.
 const hues = {
-  __proto__: null, running: 145, sample: 195, runnable: 75, syscall: 310, 'off CPU': 250, 'GC pause': 25, sync: 20, sleep: 250, network: 220, select: 275, GPU: 150, CPU: 285,
+  __proto__: null, running: 145, sample: 195, runnable: 75, syscall: 310, 'off CPU': 250, 'GC pause': 110, sync: 20, sleep: 250, network: 220, select: 275, GPU: 150, CPU: 285,
 };
 
 export function stateColor(state, dark) {
@@ -22,9 +23,11 @@ export function stateColor(state, dark) {
   return `oklch(${dark ? 0.6 : 0.7} ${quiet ? 0.03 : 0.12} ${hue})`;
 }
 
-// fineTicks returns round times within [from, until], in milliseconds, about count of them, and the step between them.
+// fineTicks returns round times within [from, until], in milliseconds, about count of them, and the step between them, a second if it is
+// longer.
 export function fineTicks(from, until, count) {
   const rough = (until - from) / Math.max(1, count);
+  if (rough >= 1000) return {times: ticks(from, until, count), step: 1000};
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-6)));
   const step = [1, 2, 5, 10].map((n) => n * power).find((candidate) => candidate >= rough) ?? 10 * power;
   const times = [];

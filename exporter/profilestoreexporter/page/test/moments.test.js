@@ -35,6 +35,7 @@ test('ticks are round, down to microseconds', () => {
   const {times, step} = fineTicks(1_700_000_000_000.2, 1_700_000_000_001.2, 5);
   assert.equal(step, 0.2);
   assert.ok(times.length >= 5 && times.every((t) => t >= 1_700_000_000_000.19 && t <= 1_700_000_000_001.21), String(times));
+  assert.deepEqual(fineTicks(1_700_000_001_600, 1_700_000_016_600, 3).times.map((t) => t - 1_700_000_000_000), [5000, 10_000, 15_000]);
 });
 
 test('times of the threads do not cover each other, on whichever day and however far one zooms in', () => {

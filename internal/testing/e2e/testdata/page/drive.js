@@ -174,6 +174,10 @@ const steps = {
     assert.deepEqual(await versions(), ['1.0', '1.1']);
     await page.waitForSelector('.legend .chip >> text=1.0');
     await shot(page, 'diff-versions');
+    await page.goBack();
+    assert.deepEqual(await state(page), {service: 'deployed'}, 'one step back leaves the comparison');
+    await page.goForward();
+    await shown(page);
     await page.locator('[aria-label="base: service.version"] button', {hasText: '1.1'}).click();
     await shown(page);
     assert.deepEqual(await versions(), ['1.1', '1.0'], 'one click, and no dead end');
