@@ -189,13 +189,27 @@ func TestBuiltIn(t *testing.T) {
 	b.Resource("service.name", "ebpf").Scope("", "", "pprof.scope.sample_type_order", []any{"samples"}).
 		Profile("samples", "count").Time(second, 10*second).Period(50_000_000, "cpu", "nanoseconds").
 		Sample(profiletest.Observed([]uint64{second, 2 * second}, "main.main"))
+	// async-profiler's OTLP has its engine's name twice.
+	for _, engine := range []string{"itimer", "ctimer", "perf_events"} {
+		b.Resource("service.name", engine).Scope("", "")
+		add(b, engine, "count", 3)
+		add(b, engine, "ns", 4*second)
+	}
+	b.Resource("service.name", "both").Scope("", "")
+	add(b, "itimer", "ns", 4*second)
+	add(b, "cpu", "ns", 5*second)
 	f.consume(t, b.Build())
 	shop := "{service.name=shop,service.namespace=demo}"
 	assert.Equal(t, map[string]float64{
 		"profile.cpu.time" + shop: 1.5, "profile.memory.allocations" + shop: 100, "profile.memory.allocated" + shop: 101,
 		"profile.memory.used" + shop: 103, "profile.goroutine.count" + shop: 12, "profile.lock.wait.time" + shop: 3,
-		"profile.cpu.time{service.name=ebpf}": 0.1,
+		"profile.cpu.time{service.name=ebpf}": 0.1, "profile.cpu.time{service.name=itimer}": 4,
+		"profile.cpu.time{service.name=ctimer}": 4, "profile.cpu.time{service.name=perf_events}": 4,
+		"profile.cpu.time{service.name=both}": 5,
 	}, f.collect(t))
+	f = start(t, "metrics: {own: {unit: s, profiles: [process_cpu/itimer]}, profile.cpu.time: {enabled: false}}")
+	f.consume(t, add(profiletest.New().Resource("service.name", "shop"), "itimer", "ns", second).Build())
+	assert.Equal(t, map[string]float64{"own{service.name=shop}": 1}, f.collect(t))
 }
 
 func TestOTLP(t *testing.T) {

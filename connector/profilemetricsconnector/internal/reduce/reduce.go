@@ -192,7 +192,17 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 			r.add(&derived)
 		}
 	}
+	if engines[t.Type] && profile.unit.name == "s" && !r.isWanted(t) && !r.hasType(cpu) {
+		profile.typ.Type = cpu
+		r.add(&profile)
+	}
 }
+
+const cpu = "cpu"
+
+// engines are those of async-profiler whose time is that of a processor. Its OTLP names types by them, once in count
+// and once in ns.
+var engines = map[string]bool{"itimer": true, "ctimer": true, "perf_events": true}
 
 // input is a profile with what its values are.
 type input struct {
