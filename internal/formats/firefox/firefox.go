@@ -13,8 +13,9 @@
 //	cpu/nanoseconds   the CPU time between two samples, if it was recorded
 //	wall/nanoseconds  samples whose weight is a time
 //	alloc_space/bytes allocations that were sampled
+//	retained_space/bytes of Vernier's retained mode: a state, without times
 //
-// Every sample keeps its time, and the thread is its attributes. Times count from the start of the profile, which is
+// Every other sample keeps its time, and the thread is its attributes. Times count from the start of the profile, which is
 // Unix time, or 0 in files that were converted: those end at the anchor.
 package firefox
 
@@ -67,6 +68,7 @@ type decoder struct {
 type meta struct {
 	Interval  float64 `json:"interval"`  // milliseconds
 	StartTime float64 `json:"startTime"` // milliseconds since the epoch
+	Product   string  `json:"product"`
 	Units     struct {
 		CPU string `json:"threadCPUDelta"`
 	} `json:"sampleUnits"`

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
@@ -102,6 +103,30 @@ func TestWeights(t *testing.T) {
 		assert.True(t, stats.GuessedClock)
 		assert.Zero(t, stats.Dropped)
 		assert.Contains(t, profiletest.Render(pd), want, samples)
+	}
+}
+
+// Vernier's retained mode has weights in bytes and no times; only since Vernier 1.6 the type of its weights tells so.
+func TestRetained(t *testing.T) {
+	const retained = "profile retained_space in bytes"
+	for samples, want := range map[string]string{
+		`"samples":{"stack":[0,1,0],"time":[0,0,0],"weight":[40,80,2],"weightType":"samples"}`: retained,
+		`"samples":{"stack":[0,1,0],"time":[0,0,0],"weight":[40,80,2],"weightType":"bytes"}`:   retained,
+		`"samples":{"stack":[0,1,0],"time":[7,8,9],"weight":[1,1,1],"weightType":"samples"}`:   "profile samples in count",
+		`"jsAllocations":{"stack":[0,1,0],"time":[7,8,9],"weight":[1,1,1]}`:                    "profile alloc_space in bytes",
+	} {
+		pd, stats, err := Decode([]byte(`{"meta":{"startTime":5000,"interval":1,"product":"Ruby/Vernier"},"threads":[{`+
+			stacksText+`,`+textsText+`,`+samples+`}]}`), events.Options{Anchor: guess})
+		require.NoError(t, err, samples)
+		require.NoError(t, profiletest.Check(pd))
+		assert.True(t, stats.GuessedClock)
+		got := profiletest.Render(pd)
+		assert.Contains(t, got, want, samples)
+		if want == retained {
+			assert.Contains(t, got, "sample 42\n        main\n")
+			assert.Equal(t, kind.Gauge, kind.ValuesOfProfile(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0),
+				pd.Dictionary()))
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ type samples struct {
 	stack, time, deltas, weight, cpu column
 
 	weightType string
+	// areAllocations distinguishes them from the samples of a thread.
+	areAllocations bool
 }
 
 // What a weight can be.
@@ -31,7 +33,7 @@ const (
 
 // readSamples reads samples of a thread. weightType is what their weights are if they do not state it.
 func (d *decoder) readSamples(t *thread, weightType string) error {
-	var s samples
+	s := samples{areAllocations: weightType != ""}
 	err := d.readColumns(map[string]any{
 		"stack": &s.stack, "time": &s.time, "timeDeltas": &s.deltas, "weight": &s.weight, "threadCPUDelta": &s.cpu,
 		"weightType": &s.weightType,
@@ -47,6 +49,8 @@ var (
 	cpuTime   = profileOf(events.Nanoseconds("cpu"))
 	wallTime  = profileOf(events.Nanoseconds("wall"))
 	allocated = profileOf(events.Bytes("alloc_space"))
+	retained  = events.Profile{Sample: events.Bytes("retained_space"), Period: events.Bytes("space"), Every: 1,
+		Shape: compact.Shape{Values: true}}
 )
 
 func profileOf(t events.Type) events.Profile {
@@ -135,10 +139,12 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 // profile returns the profile that the samples belong to, and what its values are of the weights. If each sample counts
 // as one, it has times alone.
 func (s *samples) profile(m *meta) (p events.Profile, factor float64) {
-	switch s.weightType {
-	case weightTime:
+	switch {
+	case m.Product == vernier && s.areRetained():
+		return retained, 1
+	case s.weightType == weightTime:
 		return wallTime, 1e6
-	case weightBytes:
+	case s.weightType == weightBytes:
 		return allocated, 1
 	}
 	isWeighted := slices.ContainsFunc(s.weight, func(weight float64) bool { return weight != 1 })
@@ -148,6 +154,15 @@ func (s *samples) profile(m *meta) (p events.Profile, factor float64) {
 		p.Every = int64(math.Round(period))
 	}
 	return p, 1
+}
+
+const vernier = "Ruby/Vernier"
+
+// areRetained reports whether samples by Vernier are objects that are still there, with their bytes as weights: without
+// times, and up to Vernier 1.5 with the type of weights of its other samples.
+func (s *samples) areRetained() bool {
+	hasTime := slices.ContainsFunc(s.time, func(at float64) bool { return at != 0 })
+	return !s.areAllocations && (s.weightType == weightBytes || len(s.weight) > 0 && len(s.time) > 0 && !hasTime)
 }
 
 // target is a profile, which is added with its first sample.
