@@ -137,6 +137,9 @@ func (t *translator) readLabels(s *decode.Sample, o *observation) {
 		switch first.Key {
 		case keyEventTime:
 			millis, ok := labelNumber(first)
+			if millis >= year2000 && millis < year2100 { // it is in seconds
+				millis *= 1000
+			}
 			o.time = millisToNanos(millis, ok, maxTimeMillis, bad)
 			continue
 		case keyEventPeriod:

@@ -221,6 +221,8 @@ func parseNumber(s string) (int64, bool) {
 const (
 	millisecond   = 1_000_000
 	maxTimeMillis = math.MaxInt64 / millisecond
+	// The years in seconds. As milliseconds they are weeks of 1970.
+	year2000, year2100 = 946_684_800, 4_102_444_800
 	// maxPeriodMillis is ten years. A period is added to times, which must not overflow.
 	maxPeriodMillis = 10 * 365 * 24 * 3600 * 1000
 )

@@ -187,6 +187,25 @@ func TestTimeOfARecordInNanoseconds(t *testing.T) {
 	}
 }
 
+// The specification has milliseconds. Seconds are recognised by the year.
+func TestTimesOfSamples(t *testing.T) {
+	for _, test := range []struct {
+		label any
+		want  uint64
+	}{
+		{int64(1_700_000_000_123), 1_700_000_000_123e6}, {"1700000000123", 1_700_000_000_123e6},
+		{int64(1_700_000_000), 1_700_000_000e9}, {"1700000000.25", 1_700_000_000e9}, {int64(5), 5e6},
+		{int64(946_684_799), 946_684_799e6},
+	} {
+		p := &rawPprof{}
+		p.str("")
+		p.sample(nil, nil, keyEventTime, test.label)
+		ld, _ := newRecord(p.encode(), keyType, "cpu")
+		got := translated(t, ld, Options{}).Profiles
+		assert.Equal(t, []uint64{test.want}, profiletest.SampleAt(got, 0).TimestampsUnixNano().AsRaw(), "%v", test.label)
+	}
+}
+
 // A profile without a time is restored without one, and a period that is too long is restored too.
 func TestOddTimes(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").Scope("otel.profiling", "").
