@@ -93,10 +93,17 @@ func TestSpans(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, profiletest.Render(pd), "sample 3000@1795297434000000000 {process.pid=1, thread.id=2}\n"+
 		"        work shop.py {profile.frame.type=\"cpython\"}\n")
-	for _, text := range []string{`[{"ph":"i","ts":1}]`, `[{"ph":"E","pid":1,"tid":1}]`,
-		`{"traceEvents":[{"ph":"C","ts":1}]}`,
-		`[{"ph":"X","cat":"kernel"}]`} {
-		_, _, err := formats.Decode([]byte(text), formats.TraceEvents, formats.Options{})
-		assert.ErrorIs(t, err, traceevents.ErrNoProfile, strings.TrimSpace(text))
+	for text, want := range map[string]string{
+		`[{"ph":"i","ts":1}]`: "record that", `[{"ph":"E","pid":1,"tid":1}]`: "record that",
+		`{"traceEvents":[{"ph":"C","ts":1}]}`: "record that", `[{"ph":"X","cat":"kernel"}]`: "record that",
+		`[{"ph":"b","id":1,"ts":1},{"ph":"e","id":1,"ts":5}]`:                                         "asynchronous",
+		`{"traceEvents":[],"samples":[{"ts":"1","sf":1}],"stackFrames":{"1":{"name":"f(a.js:1:1)"}}}`: "Hermes",
+		`{"name":"f","ph":"X","ts":1,"dur":5}` + "\n" + `{"name":"g","ph":"X","ts":7,"dur":5}`:        "jq -s . FILE",
+	} {
+		format := formats.Sniff([]byte(text))
+		assert.Equal(t, formats.TraceEvents, format, text)
+		_, _, err := formats.Decode([]byte(text), format, formats.Options{})
+		assert.ErrorIs(t, err, traceevents.ErrNoProfile, text)
+		assert.ErrorContains(t, err, want, text)
 	}
 }

@@ -46,8 +46,16 @@ type Options struct {
 
 // ErrNoProfile is the error for a document without events that are read.
 var ErrNoProfile = errors.New("there are no events of PyTorch's profiler in the trace, no spans (events X, or B and E), " +
-	"and no CPU profile of V8: record that with the category disabled-by-default-v8.cpu_profiler, " +
-	"as the Performance panel of DevTools does")
+	"and no CPU profile of V8")
+
+// What to do about a trace without events that are read.
+const (
+	recordV8 = "record that with the category disabled-by-default-v8.cpu_profiler, as the Performance panel of DevTools does"
+	asList   = "it has events outside of a list: make one of them, jq -s . FILE"
+	ofHermes = "it is a sampling profile of Hermes: convert it with npx react-native profile-hermes, " +
+		"or hermes-profile-transformer"
+	areAsync = "it has only asynchronous events (b and e, or S and F), which are of no thread"
+)
 
 // Decode returns the profiles of a trace of which r has the plain JSON.
 func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, error) {
@@ -59,7 +67,7 @@ func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, erro
 		case err != nil:
 			return fmt.Errorf("read JSON: %w", err)
 		case isEmpty:
-			return ErrNoProfile
+			return fmt.Errorf("%w: %s", ErrNoProfile, d.instead)
 		}
 		return d.finish()
 	})
@@ -70,6 +78,7 @@ func newDecoder(r io.Reader, options Options) *decoder {
 		options: options, frames: map[frameKey]int32{}, callStacks: map[string]dictionary.StackIndex{},
 		rank: none, worldSize: none, earliest: maxNanos, first: maxNanos, threads: map[idKey]*thread{},
 		ranks:      map[string]int64{},
+		instead:    recordV8,
 		v8Profiles: map[idKey]*cpuprofile.Profile{},
 	}
 	d.scan = newScanner(r, d.b.Grow)
@@ -111,6 +120,8 @@ type decoder struct {
 	// of kernels, and walk finds them.
 	callers   [numCategories]map[int64]caller
 	keptBytes int // the memory of all of these
+	// instead is what to do if there are no events that are read.
+	instead string
 
 	base            int64 // nanoseconds
 	began           time.Time
@@ -199,6 +210,10 @@ func (d *decoder) readField(key string, value []byte) {
 	case "metadata": // DevTools'
 		fields(value, map[string]*[]byte{"startTime": &start})
 		d.began, _ = time.Parse(time.RFC3339, text(start))
+	case "ph":
+		d.instead = asList
+	case "stackFrames":
+		d.instead = ofHermes
 	case "distributedInfo":
 		fields(value, map[string]*[]byte{"rank": &rank, "world_size": &worldSize})
 		d.rank, d.worldSize = integer(rank), integer(worldSize)
@@ -235,6 +250,8 @@ func (d *decoder) readEvent(value []byte) error {
 			fields(e.args, d.args)
 			d.add(e, span{start: start, end: start + length, is: is})
 		}
+	case "b", "e", "S", "F":
+		d.instead = areAsync
 	default:
 		return d.readProfile(e, start)
 	}
