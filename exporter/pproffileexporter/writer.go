@@ -148,13 +148,14 @@ func (w *writer) close() error { return w.root.Close() }
 // and time: no file is written twice.
 func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
 	malformed := 0
-	encoded, stats, err := encode.Encode(pd)
+	files := encode.View{SplitNames: true}
+	encoded, stats, err := files.Encode(pd)
 	if err != nil {
 		// Leave out the samples that cannot be understood.
 		var batch compact.Batch
 		pd = batch.Merge([]pprofile.Profiles{pd})
 		malformed = batch.Stats().DroppedSamples()
-		if encoded, stats, err = encode.Encode(pd); err != nil {
+		if encoded, stats, err = files.Encode(pd); err != nil {
 			w.metrics.ExporterPprofFileDroppedMessages.Add(ctx, 1, telemetry.Attributes("reason", "malformed"))
 			return consumererror.NewPermanent(fmt.Errorf("pprof files: %w", err))
 		}

@@ -92,6 +92,32 @@ func TestFilesRoundTrip(t *testing.T) {
 	require.NoError(t, receiver.Shutdown(context.Background()))
 }
 
+// pprof's tools lose sample types that share a name, as those of async-profiler's OTLP do.
+func TestTypesOfOneName(t *testing.T) {
+	folder := t.TempDir()
+	b := profiletest.New().Resource("service.name", "shop").Scope("", "")
+	for _, typ := range [][2]string{{"itimer", "count"}, {"itimer", "ns"}, {"cpu", "ns"}} {
+		b.Profile(typ[0], typ[1]).Time(1e18, 1e9).Sample(profiletest.Value(7, "leaf"))
+	}
+	startExporter(t, folder, nil).send(b.Build())
+	paths, types := filesIn(t, folder), []string{}
+	for _, path := range paths {
+		data, err := os.ReadFile(filepath.Join(folder, path))
+		require.NoError(t, err)
+		p, err := profile.ParseData(data)
+		require.NoError(t, err)
+		merged, err := profile.Merge([]*profile.Profile{p})
+		require.NoError(t, err)
+		of := map[string]bool{}
+		for _, typ := range merged.SampleType {
+			assert.False(t, of[typ.Type], "%s is twice in %s", typ.Type, path)
+			of[typ.Type] = true
+			types = append(types, typ.Type+"/"+typ.Unit)
+		}
+	}
+	assert.ElementsMatch(t, []string{"itimer/count", "itimer/ns", "cpu/ns"}, types)
+}
+
 // Names are made safe, and different names stay different.
 func TestFilesOfHostileNames(t *testing.T) {
 	outside := t.TempDir()

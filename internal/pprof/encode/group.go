@@ -95,7 +95,7 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	}
 	var pprofs []group
 	for _, members := range groups {
-		split := splitGroup(profiles, members, e.order)
+		split := splitGroup(profiles, members, e.order, e.view.SplitNames)
 		if e.view.Sample == nil { // samples keep their timestamps
 			pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, split))...)
 			continue
@@ -166,7 +166,7 @@ func haveTimes(profiles pprofile.ProfilesSlice, members []int, timed bool) bool 
 }
 
 // splitGroup orders a group's profiles by the scope's attribute, and splits those that cannot be one pprof.
-func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
+func splitGroup(profiles pprofile.ProfilesSlice, group, order []int, splitNames bool) [][]int {
 	if n := len(order); n > 0 && len(group)%n == 0 {
 		var chunks [][]int
 		mayJoin := true
@@ -186,6 +186,9 @@ func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 	seen := map[valueType]bool{}
 	for i, p := range group {
 		t := sampleType(profiles.At(p))
+		if splitNames {
+			t.unit = 0
+		}
 		if i == 0 || seen[t] || (!mayJoinAll && len(seen) == maxAlwaysJoined) {
 			clear(seen)
 			pprofs = append(pprofs, nil)

@@ -27,6 +27,9 @@ type View struct {
 	// CPUTimes returns the profiles of a scope that have CPU time in another form than cpu/nanoseconds, such as numbers of
 	// samples. Their pprofs get it too, as a further sample type. If they have timestamps, Sample must not be nil.
 	CPUTimes func(profiles pprofile.ProfilesSlice) map[int]CPUTime
+	// SplitNames makes a pprof of its own of a sample type that has the name of another and a different unit: pprof's
+	// tools lose both. What was one pprof stays one.
+	SplitNames bool
 	// States returns how many states a profile has, of which the mean is written; 0 or 1 for others.
 	States func(p pprofile.Profile) int64
 }

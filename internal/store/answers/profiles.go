@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -285,7 +286,11 @@ func (m *merger) write(pd pprofile.Profiles) {
 	periodType, periodUnit := dict.Strings.Intern(newest.PeriodType), dict.Strings.Intern(newest.PeriodUnit)
 	for column, t := range m.Types {
 		p := sp.Profiles().AppendEmpty()
-		p.SampleType().SetTypeStrindex(int32(dict.Strings.Intern(t.Type)))
+		name := t.Type
+		if slices.ContainsFunc(m.Types, func(o model.SampleType) bool { return o.Type == name && o != t }) {
+			name += "_" + t.Unit // pprof's tools lose types that share a name: async-profiler's itimer/count and itimer/ns
+		}
+		p.SampleType().SetTypeStrindex(int32(dict.Strings.Intern(name)))
 		p.SampleType().SetUnitStrindex(int32(dict.Strings.Intern(t.Unit)))
 		p.PeriodType().SetTypeStrindex(int32(periodType))
 		p.PeriodType().SetUnitStrindex(int32(periodUnit))

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -97,6 +98,29 @@ func TestStacksAreBounded(t *testing.T) {
 	})
 	assert.Equal(t, http.StatusBadRequest, status, body[:min(len(body), 100)])
 	assert.Contains(t, body, "too large: more than 134217728 bytes")
+}
+
+// pprof's tools lose sample types that share a name, as those of async-profiler's OTLP do.
+func TestTypesOfOneName(t *testing.T) {
+	b := profiletest.New().Resource("service.name", "shop").Scope("", "")
+	for _, unit := range []string{"count", "ns"} {
+		b.Profile("itimer", unit).Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(7, "leaf"))
+	}
+	get := serve(t, b.Build())
+	for query, want := range map[string][]string{
+		"": {"itimer_count", "itimer_ns"}, "?type=itimer/ns": {"itimer"},
+	} {
+		status, body := get("/profiles/shop/process_cpu" + query)
+		require.Equal(t, http.StatusOK, status, body)
+		p, err := profile.ParseData([]byte(body))
+		require.NoError(t, err)
+		var names []string
+		for _, typ := range p.SampleType {
+			names = append(names, typ.Type)
+		}
+		slices.Sort(names)
+		assert.Equal(t, want, names)
+	}
 }
 
 // A pprof without some of its samples would have wrong sums.
