@@ -47,6 +47,15 @@ func TestSniffFiles(t *testing.T) {
 	}
 }
 
+// A program that is not relocated has addresses without a letter.
+func TestSniffPerfWithoutCallChains(t *testing.T) {
+	for _, event := range []string{"cycles:", "cycles:u:", "cycles:P:", "cpu_core/cycles/P:", "cpu/mem-loads,ldlat=30/P:",
+		"raw 0x1a8:"} {
+		line := "bench  1234 [001]  1000.100000:          1 " + event + "            401136 work+0x6 (/tmp/bench)\n"
+		assert.Equal(t, formats.PerfScript, formats.Sniff([]byte(line+line)), event)
+	}
+}
+
 func TestSniffTexts(t *testing.T) {
 	deep := strings.Repeat("frame;", 10_000)
 	for text, want := range map[string]formats.Format{

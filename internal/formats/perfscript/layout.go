@@ -90,7 +90,7 @@ func (s *survey) addOther(line string) {
 	frameAt := inlineFrame(line)
 	fields, kind := line[:frameAt], &s.timed
 	h, isHeader := parseAny(fields, byTime)
-	if isHeader && h.event != "" && strings.Contains(fields, h.event+":") {
+	if isHeader && h.event != "" && hasColon(fields, h.event) {
 		s.events++
 	}
 	if !isHeader {
@@ -128,6 +128,13 @@ func (s *survey) addOther(line string) {
 		frame := (&layout{hasFiles: true}).cutOthers(line[frameAt:])
 		s.addFrame(kind, frame, rest != "" && strings.ContainsAny(address, "abcdef"))
 	}
+}
+
+// hasColon reports whether an event is in a line with its colon, after its modifiers if it has some: cpu_core/cycles/P:.
+func hasColon(line, event string) bool {
+	_, after, _ := strings.Cut(line, event)
+	modifiers, _ := cutFirst(after)
+	return strings.Contains(line, event+":") || strings.HasSuffix(modifiers, ":")
 }
 
 // parseAny parses a first line, with the id of a thread if there is one.
