@@ -91,8 +91,9 @@ type history struct {
 type instance struct {
 	service, id, version string
 	interval             time.Duration
-	last                 time.Time
-	total                int64
+	// last is when it was heard of, stated and totalled when it sent its last state and total.
+	last, stated, totalled time.Time
+	total                  int64
 	// state is the time of its last state.
 	state int64
 }
@@ -361,13 +362,14 @@ func (h *history) add(at time.Time) {
 	if h.rnd.IntN(2) == 0 {
 		state := h.profile(of, "memory", "inuse_space", "bytes", kind.Gauge, at.UnixNano(), 0)
 		state.rows = h.rows(1e6)
-		m.profiles, of.state = append(m.profiles, state), state.time
+		m.profiles, of.state, of.stated = append(m.profiles, state), state.time, h.now
 	} else if of.state != 0 && h.rnd.IntN(4) == 0 {
 		part := h.profile(of, "memory", "inuse_space", "bytes", kind.Gauge, of.state, 0)
 		part.rows = []modelRow{{stack: m.frame(), value: 1e6}}
 		m.profiles = append(m.profiles, part)
 	}
 	if h.rnd.IntN(2) == 0 {
+		of.totalled = h.now
 		if of.total += h.rnd.Int64N(1e6); h.rnd.IntN(20) == 0 {
 			of.total = h.rnd.Int64N(of.total/2 + 1) // it has restarted
 		}
@@ -437,7 +439,12 @@ func (h *history) first(m *message) int64 {
 // instance returns one that sends. Those that were silent for hours do not come back: when they are forgotten is not
 // promised.
 func (h *history) instance() *instance {
-	h.instances = slices.DeleteFunc(h.instances, func(of *instance) bool { return h.now.Sub(of.last) > 2*time.Hour })
+	h.instances = slices.DeleteFunc(h.instances, func(of *instance) bool {
+		// The store forgets a series after four hours, by a clock that may be an hour ahead. The model does not.
+		return slices.ContainsFunc([]time.Time{of.last, of.stated, of.totalled}, func(last time.Time) bool {
+			return !last.IsZero() && h.now.Sub(last) > 2*time.Hour
+		})
+	})
 	if len(h.instances) < 4 || h.rnd.IntN(20) == 0 {
 		h.instances = append(h.instances, &instance{
 			service: pick(h.rnd, "shop", "cart"), id: fmt.Sprint("pod-", h.number), version: pick(h.rnd, "1", "2"),
