@@ -64,6 +64,45 @@ func TestOffCPUStaysApartFromCPU(t *testing.T) {
 	}, got)
 }
 
+// Pyroscope keeps one profile of a series and time. The samples of a pprof with a time and those without are two
+// profiles here, and one again there.
+func TestSamplesWithAndWithoutTimesAreOneProfile(t *testing.T) {
+	timed := pt.Sample{Values: []int64{5, 6}, Timestamps: []uint64{7, 8}, Stack: pt.Stack("f")}
+	for name, tt := range map[string]struct {
+		build *pt.Builder
+		want  string
+	}{
+		"wall": {
+			pt.New().Profile("wall", "nanoseconds").Sample(timed).
+				Profile("wall", "nanoseconds").Sample(pt.Value(20, "f"), pt.Value(30, "g")),
+			"wall [wall/nanoseconds] [61] 2",
+		},
+		"samples of CPU time": {
+			pt.New().Profile("samples", "count").Period(10, "cpu", "nanoseconds").Sample(pt.Observed([]uint64{7, 8}, "f")).
+				Profile("samples", "count").Period(10, "cpu", "nanoseconds").Sample(pt.Value(3, "f"), pt.Value(4, "g")),
+			"process_cpu [samples/count cpu/nanoseconds] [9 90] 2",
+		},
+		"three": {
+			pt.New().Profile("wall", "nanoseconds").Sample(timed).Profile("wall", "nanoseconds").Sample(pt.Value(1, "f")).
+				Profile("wall", "nanoseconds").Sample(pt.Value(2, "f")),
+			"wall [wall/nanoseconds] [14] 1",
+		},
+		"several types": {
+			pt.New().Scope("", "", "pprof.scope.sample_type_order", []any{"wall", "sample"}).
+				Profile("wall", "nanoseconds").Sample(timed).Profile("sample", "count").Sample(pt.Observed([]uint64{7, 8}, "f")).
+				Profile("wall", "nanoseconds").Sample(pt.Value(20, "g")).Profile("sample", "count").Sample(pt.Value(1, "g")),
+			"process_cpu [wall/nanoseconds sample/count] [31 3] 2",
+		},
+	} {
+		s := pyroscopetest.New(t)
+		require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), tt.build.Build()), name)
+		require.Len(t, s.Series(), 1, name)
+		got := s.Series()[0]
+		types, sums := typesOf(got.Pprof)
+		assert.Equal(t, tt.want, fmt.Sprint(got.Labels["__name__"], " ", types, " ", sums, " ", len(got.Pprof.Sample)), name)
+	}
+}
+
 // CPU time in another form is what Grafana asks for, too. States at several times are no sum.
 func TestFormsOfCPUTime(t *testing.T) {
 	const cpu = "process_cpu cpu/nanoseconds"

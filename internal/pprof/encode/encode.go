@@ -262,8 +262,7 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byt
 			e.writeValueType(scan.ProfileSampleType, profile.SampleType(), p, "sample_type")
 		}
 	}
-	columns = e.addCPUTime(columns)
-	types := members.types + len(columns) - len(members.profiles)
+	columns, types := e.addCPUTime(columns, members.types)
 	if !e.fits(0) {
 		e.stats.Dropped += samples
 		return nil

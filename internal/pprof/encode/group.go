@@ -64,7 +64,7 @@ func (e *encoder) originOf(p pprofile.Profile, profile int) origin {
 }
 
 // group lists the profiles that become one pprof, in the order of its sample types. There are as many as types, or
-// twice as many: first those with timestamps, then those without.
+// twice as many: first those with timestamps, then those without. In a view there can be any multiple of the types.
 type group struct {
 	profiles []int
 	types    int
@@ -100,9 +100,7 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 			pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, split))...)
 			continue
 		}
-		for _, members := range split {
-			pprofs = append(pprofs, group{profiles: members, types: len(members)})
-		}
+		pprofs = append(pprofs, joinSame(profiles, split)...)
 	}
 	return pprofs
 }
@@ -130,6 +128,19 @@ func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int)
 
 // isTimed reports whether the first of a profile's samples has timestamps.
 func isTimed(p pprofile.Profile) bool { return p.Samples().At(0).TimestampsUnixNano().Len() > 0 }
+
+// joinSame joins consecutive pprofs that have the same sample types, for a view without timestamps: a server that
+// takes one profile of a series and time keeps one of them.
+func joinSame(profiles pprofile.ProfilesSlice, pprofs [][]int) (joined []group) {
+	for i, members := range pprofs {
+		if last := len(joined) - 1; i > 0 && haveSameTypes(profiles, pprofs[i-1], members) {
+			joined[last].profiles = slices.Concat(joined[last].profiles, members)
+			continue
+		}
+		joined = append(joined, group{profiles: members, types: len(members)})
+	}
+	return joined
+}
 
 // joinTimed joins two consecutive pprofs if they have the same sample types, the first with timestamps and the second
 // without.

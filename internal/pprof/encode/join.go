@@ -49,7 +49,7 @@ func (e *encoder) writeSamples(columns []column, types int) {
 	e.join.combines = e.view.Sample != nil
 	// Timestamped columns first: the decoder identifies the profile by the first label.
 	for first := 0; first < len(columns); first += types {
-		for _, c := range longestFirst(columns[first : first+types]) {
+		for _, c := range longestFirst(columns[first:min(first+types, len(columns))]) {
 			e.joinColumn(columns, first+c)
 		}
 	}
@@ -275,10 +275,11 @@ func (j *joiner) add(time int32, id dictionary.Identity, sample int32, value int
 	j.rows[r].cell = int32(len(j.cells) - 1)
 }
 
-// valuesOf fills values, one for each sample type, with those of a row; the others are 0.
+// valuesOf fills values, one for each sample type, with the sums of a row's; the others are 0.
 func (j *joiner) valuesOf(row *row, columns []column, values []int64) {
 	clear(values)
 	for c := row.cell; c >= 0; c = j.cells[c].next {
-		values[columns[j.cells[c].column].value] = j.cells[c].value
+		value := &values[columns[j.cells[c].column].value]
+		*value = otlp.SaturatingAdd(*value, j.cells[c].value)
 	}
 }

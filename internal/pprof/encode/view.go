@@ -79,18 +79,25 @@ func mean(sum, n int64) int64 {
 	return sum/n + (sum%n+n/2)/n
 }
 
-// addCPUTime adds a column of CPU time, and writes its sample type, for each column that has it in another form.
-func (e *encoder) addCPUTime(columns []column) []column {
+// addCPUTime adds a column of CPU time for each column that has it in another form, and writes a sample type for each
+// of their types. It returns how many types there are then.
+func (e *encoder) addCPUTime(columns []column, types int) (_ []column, all int) {
+	all = types
+	values := make([]int, types) // of CPU time, by the value that it is made of
 	for _, c := range columns {
 		time, ok := e.cpuTimes[c.profile]
 		if !ok {
 			continue
 		}
-		c.value, c.factor = len(columns), time.Factor
+		if values[c.value] == 0 {
+			values[c.value] = all
+			all++
+			e.writeCPUType(scan.ProfileSampleType)
+		}
+		c.value, c.factor = values[c.value], time.Factor
 		columns = append(columns, c)
-		e.writeCPUType(scan.ProfileSampleType)
 	}
-	return columns
+	return columns, all
 }
 
 func (e *encoder) hasCPUTime(profile int) bool { return e.cpuTimes[profile] != CPUTime{} }
