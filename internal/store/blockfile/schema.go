@@ -36,7 +36,7 @@ type Index struct {
 	From  int64 `json:"from"`
 	Until int64 `json:"until"`
 	// Step is the interval of a downsampled block, in nanoseconds: each series has one profile per step, without
-	// timestamps. 0 means that the block has all profiles.
+	// timestamps, and others only if they came late. 0 means that the block has all profiles.
 	Step         int64           `json:"step_nanos,omitempty"`
 	ProfileCount int             `json:"profiles"`
 	SampleCount  int             `json:"samples"`

@@ -17,10 +17,12 @@ import (
 )
 
 // Merge writes a block of all profiles of the sources to a directory, which must not be there. step makes them coarser;
-// 0 leaves them as they are. When ctx ends, or after another error, nothing is left of the block.
+// 0 leaves them as they are. The block has the longest step of all, whatever finer profiles it has: nobody may expect
+// what the others have lost. When ctx ends, or after another error, nothing is left of the block.
 func Merge(ctx context.Context, dir, name string, sources []Source, step time.Duration) error {
-	services := map[string][]Source{}
+	services, longest := map[string][]Source{}, step
 	for _, s := range sources {
+		longest = max(longest, s.Step())
 		for _, name := range s.Services() {
 			services[name] = append(services[name], s)
 		}
@@ -36,7 +38,7 @@ func Merge(ctx context.Context, dir, name string, sources []Source, step time.Du
 			return err
 		}
 	}
-	_, err = w.Close(step)
+	_, err = w.Close(longest)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
@@ -55,6 +56,8 @@ func (f fake) Begin(service string, dict *dictionary.Dictionary) (list []Series,
 
 func (f fake) End() {}
 
+func (f fake) Step() time.Duration { return 0 }
+
 func starting(starts ...int64) (list []blockfile.Profile) {
 	for _, start := range starts {
 		list = append(list, blockfile.Profile{Profile: model.Profile{Start: start, End: start + 1, Time: start, Samples: 1,
@@ -66,12 +69,27 @@ func starting(starts ...int64) (list []blockfile.Profile) {
 // merge writes the sources as a block, and returns its reader.
 func merge(t *testing.T, sources ...Source) *blockfile.Reader {
 	t.Helper()
+	return mergeTo(t, 0, sources...)
+}
+
+func mergeTo(t *testing.T, step time.Duration, sources ...Source) *blockfile.Reader {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "block")
-	require.NoError(t, Merge(t.Context(), dir, "block", sources, 0))
+	require.NoError(t, Merge(t.Context(), dir, "block", sources, step))
 	r, err := blockfile.Open(dir)
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	return r
+}
+
+// A block says how coarse its coarsest profiles are, whatever they are joined with, and by which rule.
+func TestMergeOfCoarserBlocks(t *testing.T) {
+	late := fake{"shop": {"a": starting(7)}}
+	day := mergeTo(t, time.Minute, fake{"shop": {"a": starting(1, 2, int64(time.Hour))}})
+	require.Equal(t, 2, day.ProfileCount)
+	for step, want := range map[time.Duration]time.Duration{0: time.Minute, time.Second: time.Minute, time.Hour: time.Hour} {
+		require.Equal(t, int64(want), mergeTo(t, step, FromDisk(day), late).Step, step)
+	}
 }
 
 // contentOf returns the starts of the profiles of each series, in the order of the block.

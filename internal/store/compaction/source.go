@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
@@ -19,6 +20,8 @@ import (
 type Source interface {
 	// Services returns the names of its services, each once.
 	Services() []string
+	// Step returns the interval of a coarser block, or 0.
+	Step() time.Duration
 	// Begin begins to read a service. It adds the stacks and the sets of attributes to dict. End ends the reading.
 	Begin(service string, dict *dictionary.Dictionary) ([]Series, error)
 	End()
@@ -68,6 +71,9 @@ func (d *diskSource) Services() (names []string) {
 	}
 	return names
 }
+
+// Step returns the block's.
+func (d *diskSource) Step() time.Duration { return time.Duration(d.r.Step) }
 
 // Begin moves all of the service's dictionary, which is not needed afterwards.
 func (d *diskSource) Begin(service string, dict *dictionary.Dictionary) (list []Series, err error) {

@@ -45,6 +45,9 @@ func (h *Source) Services() (names []string) {
 	return slices.Compact(names)
 }
 
+// Step returns 0: profiles are in memory as they came.
+func (h *Source) Step() time.Duration { return 0 }
+
 // Begin adds the stacks that the profiles of the hour have, in their order, with the mappings in theirs.
 func (h *Source) Begin(service string, dict *dictionary.Dictionary) (list []compaction.Series, err error) {
 	moves := mover.New(h.Dict, dict)
