@@ -171,10 +171,11 @@ func TestObservationsBecomeCPUTime(t *testing.T) {
 	require.Equal(t, map[string][]int64{"eu": {3, 150_000_000}, "": {2, 100_000_000}}, byRegion)
 }
 
-// A profile above the server's limits arrives in several series that add up, each with an id of its own.
+// A profile above the server's limits arrives in several that add up, each with an id and a time of its own: Pyroscope
+// keeps one profile of a series and time.
 func TestLargeProfilesAreSplit(t *testing.T) {
-	const n = 5000
-	build := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds")
+	const n, began = 5000, int64(1_700_000_000e9)
+	build := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(began), 10e9)
 	for i := range n {
 		build.Sample(profiletest.Value(int64(i+1), fmt.Sprint("leaf", i), "main"))
 	}
@@ -183,9 +184,11 @@ func TestLargeProfilesAreSplit(t *testing.T) {
 		build.Build()))
 	require.GreaterOrEqual(t, len(s.Series()), 5)
 	require.Less(t, len(s.Series()), 20)
-	samples, total, ids := 0, int64(0), map[string]bool{}
+	samples, total, ids, times := 0, int64(0), map[string]bool{}, map[int64]bool{}
 	for _, one := range s.Series() {
 		assert.LessOrEqual(t, len(one.Pprof.Sample), 1000)
+		assert.Equal(t, began/1e9, one.Pprof.TimeNanos/1e9)
+		times[one.Pprof.TimeNanos] = true
 		samples += len(one.Pprof.Sample)
 		for _, sample := range one.Pprof.Sample {
 			total += sample.Value[0]
@@ -195,6 +198,7 @@ func TestLargeProfilesAreSplit(t *testing.T) {
 	require.Equal(t, n, samples)
 	require.EqualValues(t, n*(n+1)/2, total)
 	require.Len(t, ids, len(s.Series()))
+	require.Len(t, times, len(s.Series()))
 }
 
 func twoServices() pprofile.Profiles {

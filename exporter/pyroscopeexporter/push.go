@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
@@ -156,6 +158,7 @@ func (p *pieces) cut(ctx context.Context, piece compact.Piece, excess float64) {
 // send sends a piece, or smaller ones if a pprof is too large for the server.
 func (p *pieces) send(ctx context.Context, piece compact.Piece) {
 	part := p.batch.Part(piece).Profiles
+	separate(part)
 	samples, before := part.SampleCount(), p.failures
 	switch {
 	case p.isStopped:
@@ -179,6 +182,18 @@ func (p *pieces) send(ctx context.Context, piece compact.Piece) {
 	if p.room -= size.bytes; p.isStopped || p.failures > before {
 		removeProfiles(part, done)
 		p.retry = append(p.retry, part)
+	}
+}
+
+// separate gives the profiles of a piece other times of their second: Pyroscope keeps one profile of a series and time.
+// Those of one time still have one. In a retry they are as they were, or in other pieces.
+func separate(part pprofile.Profiles) {
+	const second = 1_000_000_000
+	shift := rand.Uint64N(second)
+	for profile := range otlp.Profiles(part) {
+		if t := uint64(profile.Time()); t != 0 { // else the server has its own for each
+			profile.SetTime(pcommon.Timestamp(t - t%second + (t%second+shift)%second))
+		}
 	}
 }
 

@@ -156,7 +156,8 @@ func TestFormsOfCPUTime(t *testing.T) {
 // twice.
 func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 	const n = 4000
-	build := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(10, "cpu", "nanoseconds")
+	build := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(10, "cpu", "nanoseconds").
+		Time(1e18, 10e9)
 	for i := range n {
 		build.Sample(pt.Value(1, fmt.Sprint("leaf", i), "main"))
 	}
@@ -174,11 +175,13 @@ func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 		pd = left.Data()
 		require.NotContains(t, sampleTypes(pd), "cpu")
 	}
-	samples, nanos := int64(0), int64(0)
+	samples, nanos, times := int64(0), int64(0), map[int64]bool{}
 	for _, one := range s.Series() {
 		types, sums := typesOf(one.Pprof)
 		require.Equal(t, []string{"samples/count", "cpu/nanoseconds"}, types)
 		samples, nanos = samples+sums[0], nanos+sums[1]
+		assert.False(t, times[one.Pprof.TimeNanos], "a time is there twice")
+		times[one.Pprof.TimeNanos] = true
 	}
 	require.EqualValues(t, n, samples)
 	require.EqualValues(t, 10*n, nanos)
