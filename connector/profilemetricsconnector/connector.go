@@ -27,6 +27,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // pointsPerMessage bounds a message of metrics, so that it stays below the 4 MiB that gRPC servers accept by default.
@@ -105,16 +106,7 @@ func (c *profileMetrics) Start(ctx context.Context, host component.Host) error {
 	c.stop, c.done = stop, make(chan struct{})
 	go func() {
 		defer close(c.done)
-		ticker := time.NewTicker(c.config.Interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-running.Done():
-				return
-			case <-ticker.C:
-				c.flush(running)
-			}
-		}
+		worker.Every(running, c.config.Interval, c.config.Interval, func() { c.flush(running) })
 	}()
 	return nil
 }

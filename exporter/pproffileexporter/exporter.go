@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pproffileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 )
 
 // expireInterval is how often old files are deleted, whether or not anything arrives.
@@ -55,16 +56,7 @@ func (e *fileExporter) start(context.Context, component.Host) (err error) {
 	stopping, cancel := context.WithCancel(context.Background())
 	e.stopping = cancel
 	e.running.Go(func() {
-		tick := time.NewTicker(expireInterval)
-		defer tick.Stop()
-		for {
-			e.files.expireAt(stopping, time.Now())
-			select {
-			case <-tick.C:
-			case <-stopping.Done():
-				return
-			}
-		}
+		worker.Every(stopping, 0, expireInterval, func() { e.files.expireAt(stopping, time.Now()) })
 	})
 	return nil
 }

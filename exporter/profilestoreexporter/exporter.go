@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
@@ -117,7 +118,9 @@ func (e *storeExporter) start(ctx context.Context, host component.Host) error {
 	e.set.Logger.Info("flame graphs of the received profiles: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())
 	e.stopping = cancel
-	e.running.Go(func() { e.maintain(stopping) })
+	e.running.Go(func() {
+		worker.Every(stopping, 0, maintainInterval, func() { e.store.MaintainContext(stopping, time.Now()) })
+	})
 	return nil
 }
 
@@ -162,20 +165,6 @@ func (e *storeExporter) settings() api.Settings {
 		}
 	}
 	return settings
-}
-
-// maintain lets the store delete old profiles, now and every maintainInterval, until ctx ends.
-func (e *storeExporter) maintain(ctx context.Context) {
-	tick := time.NewTicker(maintainInterval)
-	defer tick.Stop()
-	for {
-		e.store.MaintainContext(ctx, time.Now())
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // shutdown waits for answers under way.
