@@ -188,8 +188,7 @@ func nameOf(path string) string {
 // read returns the messages of a file, at least one.
 func (r *reader) read(path string) ([]message, error) {
 	data, err := r.open(path)
-	var wrapped *os.PathError
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*os.PathError](err); ok {
 		err = wrapped.Err // the caller names the path
 	}
 	if err != nil {
@@ -274,8 +273,7 @@ func get(source string) (io.ReadCloser, error) {
 	client := http.Client{Timeout: fetchTime + time.Duration(max(seconds, 0))*time.Second}
 	response, err := client.Get(source)
 	if err != nil {
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // the caller names the URL
 		}
 		return nil, err
@@ -397,7 +395,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		var stats layouts.Stats
 		m.Profiles, stats, err = unmarshal(data, meter)
 		m.Layout, m.Ambiguous = stats.Layout.String(), stats.Ambiguous
-		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
+		m.Dropped, m.Repaired = stats.DroppedSamples(), otlp.Total(stats.Repaired[:])
 		m.Reasons = httpserver.Reasons[layouts.DropReason](stats.Dropped[:])
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
 		err = m.decodeLogs(data, meter)
@@ -408,7 +406,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 			Limits: scan.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: decode.DefaultTimestampLabels(), Meter: meter,
 		})
 		m.Format = formats.Pprof
-		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
+		m.Dropped, m.Repaired = stats.DroppedSamples(), otlp.Total(stats.Repaired[:])
 		m.Reasons = httpserver.Reasons[scan.DropReason](stats.Dropped[:])
 	default:
 		var stats formats.Stats
@@ -446,7 +444,7 @@ func (m *message) decodeLogs(data []byte, meter *size.Meter) error {
 		return result.Err
 	}
 	m.Profiles = result.Profiles
-	m.Dropped, m.Repaired = sum(result.Dropped[:])+len(result.Rejected), sum(result.Repaired[:])
+	m.Dropped, m.Repaired = otlp.Total(result.Dropped[:])+len(result.Rejected), otlp.Total(result.Repaired[:])
 	m.Reasons = httpserver.Reasons[scan.DropReason](result.Dropped[:])
 	switch {
 	case len(result.Rejected) > 0 && result.Samples == 0:
@@ -455,13 +453,6 @@ func (m *message) decodeLogs(data []byte, meter *size.Meter) error {
 		return fmt.Errorf("none of its %d log records carries a profile", result.Others)
 	}
 	return nil
-}
-
-func sum(counts []int) (n int) {
-	for _, c := range counts {
-		n += c
-	}
-	return n
 }
 
 // selected returns the wanted profiles of messages in one that keeps the rules of OTLP.
@@ -483,7 +474,7 @@ func (r *reader) cleaned(messages ...message) (pprofile.Profiles, error) {
 	}
 	merged := batch.Merge(all)
 	stats := batch.Stats()
-	dropped := sum(stats.Dropped[:])
+	dropped := otlp.Total(stats.Dropped[:])
 	if dropped > 0 {
 		r.term.logf("%d of %d samples were left out, since they are malformed; profiletool check lists the faults",
 			dropped, stats.Samples)

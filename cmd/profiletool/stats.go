@@ -181,8 +181,8 @@ func printStats(term *terminal, m message) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, entries[i], bytes[i], after[i], bytesAfter[i])
 	}
 	size, sizeAfter := sizer.ProfilesSize(m.Profiles), sizer.ProfilesSize(deduped)
-	fmt.Fprintf(w, "profiles\t%d\t%d\t%d\t%d\t\n", c.samples, size-sum(bytes[:]), countsOf(deduped).samples,
-		sizeAfter-sum(bytesAfter[:]))
+	fmt.Fprintf(w, "profiles\t%d\t%d\t%d\t%d\t\n", c.samples, size-otlp.Total(bytes[:]), countsOf(deduped).samples,
+		sizeAfter-otlp.Total(bytesAfter[:]))
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (v *view) isTaken(name string, link int32) bool {
 }
 
 func (v *view) sample(attributes []int32, sample pprofile.Sample) encode.ViewedSample {
-	value := sumOf(sample)
+	value := otlp.Sum(sample)
 	if sample.Values().Len() == 0 {
 		value = int64(sample.TimestampsUnixNano().Len())
 	}
@@ -173,15 +173,6 @@ func (v *view) link(i int32) int32 {
 		return 0
 	}
 	return i
-}
-
-// sumOf returns the sum of a sample's values.
-func sumOf(sample pprofile.Sample) (sum int64) {
-	values := sample.Values()
-	for k := range values.Len() {
-		sum = otlp.SaturatingAdd(sum, values.At(k))
-	}
-	return sum
 }
 
 // typeName returns the name of a type or unit, and whether it differs from string i.
@@ -260,7 +251,7 @@ type tally struct {
 func (v *view) tallyOf(profile pprofile.Profile) (t tally) {
 	for _, sample := range profile.Samples().All() {
 		attributes := sample.AttributeIndices().Len()
-		if sumOf(sample) < 0 {
+		if otlp.Sum(sample) < 0 {
 			t.negative++
 		} else {
 			t.samples++

@@ -3,7 +3,11 @@
 
 package otlp
 
-import "math"
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
 
 // SaturatingAdd returns a + b, or the limit of int64 that the sum exceeds. Sums of float64 have no limit.
 func SaturatingAdd[T int64 | float64](a, b T) T {
@@ -27,6 +31,23 @@ func SaturatingSubtract(a, b int64) int64 {
 	default:
 		return difference
 	}
+}
+
+// Total returns the sum of counts.
+func Total(counts []int) (n int) {
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}
+
+// Sum returns the sum of the values of a sample.
+func Sum(s pprofile.Sample) (sum int64) {
+	values := s.Values()
+	for i := range values.Len() {
+		sum = SaturatingAdd(sum, values.At(i))
+	}
+	return sum
 }
 
 // SaturatingMultiply returns a × b, or the limit of int64 that the product exceeds. b must not be negative.

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
@@ -77,11 +78,8 @@ func lanes() int { return max(2, runtime.GOMAXPROCS(0)) }
 // isLarge reports whether a message takes long to add and to send: some hundredths of a second.
 func isLarge(pd pprofile.Profiles) bool {
 	const entries = 128 << 10
-	n := pd.SampleCount()
-	for _, table := range compact.EntriesOf(pd.Dictionary()) {
-		n += table
-	}
-	return n >= entries
+	tables := compact.EntriesOf(pd.Dictionary())
+	return pd.SampleCount()+otlp.Total(tables[:]) >= entries
 }
 
 func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {

@@ -3,6 +3,8 @@
 
 package compact
 
+import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+
 // DropReason is why a sample was left out. Its String is the value of a metric's attribute.
 type DropReason int
 
@@ -54,9 +56,4 @@ type Stats struct {
 }
 
 // DroppedSamples returns the sum of Dropped.
-func (s Stats) DroppedSamples() (n int) {
-	for _, dropped := range s.Dropped {
-		n += dropped
-	}
-	return n
-}
+func (s Stats) DroppedSamples() int { return otlp.Total(s.Dropped[:]) }

@@ -26,12 +26,7 @@ type Stats struct {
 }
 
 // DroppedSamples returns the number of samples that could not be read.
-func (s *Stats) DroppedSamples() (n int) {
-	for _, count := range s.Dropped {
-		n += count
-	}
-	return n
-}
+func (s *Stats) DroppedSamples() int { return otlp.Total(s.Dropped[:]) }
 
 // DropReason is the reason for which a sample was dropped. Its String is the value of a metric's attribute.
 type DropReason int

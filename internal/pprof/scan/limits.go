@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // Limits bound what one payload may cost. A zero field takes its default from DefaultLimits.
@@ -68,13 +70,7 @@ type Counts struct {
 }
 
 // DroppedSamples returns the sum of Dropped.
-func (c *Counts) DroppedSamples() int {
-	n := 0
-	for _, dropped := range c.Dropped {
-		n += dropped
-	}
-	return n
-}
+func (c *Counts) DroppedSamples() int { return otlp.Total(c.Dropped[:]) }
 
 // DropReason is why a sample was left out. Its String is the value of a metric's attribute.
 type DropReason int

@@ -119,12 +119,8 @@ type lineCounter struct {
 }
 
 func (c *lineCounter) add(sample pprofile.Sample) {
-	value := int64(0)
-	for _, v := range sample.Values().All() {
-		value = otlp.SaturatingAdd(value, v)
-	}
 	clear(c.seen)
-	isLeaf := true
+	value, isLeaf := otlp.Sum(sample), true
 	for _, index := range c.dict.StackTable().At(int(sample.StackIndex())).LocationIndices().All() {
 		for _, l := range c.dict.LocationTable().At(int(index)).Lines().All() {
 			if c.wanted[l.FunctionIndex()] {

@@ -28,12 +28,9 @@ func OfProfiles(dict pprofile.ProfilesDictionary, groups ...[]pprofile.Profile) 
 			for _, s := range p.Samples().All() {
 				index, _ := importer.Stack(s.StackIndex())
 				stack := int32(index)
-				value := int64(0)
+				value := otlp.Sum(s)
 				if s.Values().Len() == 0 {
 					value = int64(s.TimestampsUnixNano().Len())
-				}
-				for _, v := range s.Values().All() {
-					value = otlp.SaturatingAdd(value, v)
 				}
 				k, isKnown := at[stack]
 				if !isKnown {
