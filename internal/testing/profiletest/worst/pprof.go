@@ -133,7 +133,7 @@ var PProf = Inputs{
 		return none.Label(pt.PprofLabel{Key: int64(1 + i%3), Num: int64(i)}).Label(pt.PprofLabel{Key: int64(1 + i%3), Str: 1})
 	}),
 	"empty labels":            within(nil, nil, asSample, always(none.Message(pt.PprofSampleLabel, nil))),
-	"many keys of one sample": manyKeys,
+	"many keys of one sample": func(size int) []byte { return manyKeys(size, pprofHead(), none) },
 
 	// Many different samples.
 	"distinct stacks": numbered(func(i int) pt.PprofWire {
@@ -150,7 +150,7 @@ var PProf = Inputs{
 	}),
 	"many types":               manyTypes(true),
 	"many types and no values": manyTypes(false),
-	"many types and labels":    manyTypesAndLabels,
+	"many types and labels":    func(size int) []byte { return manyKeys(size, headOfManyTypes(), ones()) },
 	"unreadable location":      unreadableLocation,
 
 	// One long string, many references.
@@ -205,14 +205,13 @@ var PProf = Inputs{
 	},
 }
 
-// manyKeys returns a sample with labels of as many keys as fit.
-func manyKeys(size int) []byte {
-	w, labels := pprofHead(), none
-	for i := 0; len(w)+len(labels) < size; i++ {
+// manyKeys adds a sample with labels of as many keys as fit.
+func manyKeys(size int, w, sample pt.PprofWire) []byte {
+	for i := 0; len(w)+len(sample) < size; i++ {
 		w = w.Strings(fmt.Sprint(i))
-		labels = labels.Label(pt.PprofLabel{Key: int64(own + i), Num: 1})
+		sample = sample.Label(pt.PprofLabel{Key: int64(own + i), Num: 1})
 	}
-	return w.Message(pt.PprofSample, labels)
+	return w.Message(pt.PprofSample, sample)
 }
 
 func headOfManyTypes() pt.PprofWire {
@@ -240,16 +239,6 @@ func manyTypes(values bool) func(size int) []byte {
 				sample[:len(sample):len(sample)].Label(pt.PprofLabel{Key: 1, Num: int64(i + 1)}))
 		})
 	}
-}
-
-// manyTypesAndLabels returns a sample of many types, with labels of many keys.
-func manyTypesAndLabels(size int) []byte {
-	w, sample := headOfManyTypes(), ones()
-	for i := 0; len(w)+len(sample) < size; i++ {
-		w = w.Strings(fmt.Sprint(i))
-		sample = sample.Label(pt.PprofLabel{Key: int64(own + i), Num: 1})
-	}
-	return w.Message(pt.PprofSample, sample)
 }
 
 // unreadableLocation returns stacks of one location with many lines. Each line has to be checked, since another
