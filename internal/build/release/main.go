@@ -122,18 +122,12 @@ func pack(folder string, at time.Time) (err error) {
 		if err != nil {
 			return err
 		}
-		return copyFile(w, path)
-	})
-}
-
-func copyFile(w io.Writer, path string) error {
-	file, err := os.Open(path)
-	if err != nil {
+		content, err := os.ReadFile(path)
+		if err == nil {
+			_, err = w.Write(content)
+		}
 		return err
-	}
-	defer func() { _ = file.Close() }()
-	_, err = io.Copy(w, file)
-	return err
+	})
 }
 
 // writeSums writes SHA256SUMS, which `sha256sum --check` reads.
@@ -147,11 +141,11 @@ func writeSums(dir string) error {
 		if entry.Name() == "SHA256SUMS" || entry.Name() == "notes.md" { // the notes are the text of the release's page
 			continue
 		}
-		hash := sha256.New()
-		if err := copyFile(hash, filepath.Join(dir, entry.Name())); err != nil {
+		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", hash.Sum(nil), entry.Name())
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), entry.Name())
 	}
 	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
