@@ -77,8 +77,7 @@ func check(term *terminal, messages []message, options []resolved.CheckOption) e
 			continue
 		}
 		found = true
-		faults := strings.Split(err.Error(), "\n")
-		for _, fault := range faults {
+		for fault := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintf(term.out, "%s: %s\n", m.Source, fault)
 		}
 		term.logf("%s: not conformant%s", m.Source, of)

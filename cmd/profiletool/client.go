@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,10 +74,7 @@ type sender interface {
 
 // connect returns the sender of the protocol. It does not wait for the receiver.
 func (c *clientConfig) connect() (sender, error) {
-	endpoint := c.endpoint
-	if endpoint == "" {
-		endpoint = "localhost:" + map[string]string{protocolGRPC: "4317", protocolHTTP: "4318"}[c.protocol]
-	}
+	endpoint := cmp.Or(c.endpoint, map[string]string{protocolGRPC: "localhost:4317", protocolHTTP: "localhost:4318"}[c.protocol])
 	scheme, address, hasScheme := strings.Cut(endpoint, "://")
 	if !hasScheme {
 		scheme, address = "http", endpoint

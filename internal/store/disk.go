@@ -115,8 +115,7 @@ func (s *Store) Open() error {
 		}
 	}
 	lock, _, err := fileutil.Flock(d.path("LOCK"))
-	var notOpened *fs.PathError
-	if errors.As(err, &notOpened) { // such as a disk that is read only
+	if _, ok := errors.AsType[*fs.PathError](err); ok { // such as a disk that is read only
 		return fmt.Errorf("lock the store's directory: %w", err)
 	}
 	if err != nil {

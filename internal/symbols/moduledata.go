@@ -3,7 +3,10 @@
 
 package symbols
 
-import "debug/elf"
+import (
+	"debug/elf"
+	"slices"
+)
 
 // moduleData has the needed fields of runtime.moduledata: where the text begins, and what funcdata is relative to.
 type moduleData struct{ text, goFunc uint64 }
@@ -47,12 +50,9 @@ func (m *Image) readModuleData(t *goTable, addr uint64) moduleData {
 }
 
 func (m *Image) isText(addr uint64) bool {
-	for _, s := range m.segments {
-		if s.flags&elf.PF_X != 0 && addr >= s.addr && addr-s.addr < s.memorySz {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.segments, func(s segment) bool {
+		return s.flags&elf.PF_X != 0 && addr >= s.addr && addr-s.addr < s.memorySz
+	})
 }
 
 // searchWord returns the offset of a pointer in an extent, at or after from, or −1 if there is none that can be read.

@@ -6,6 +6,7 @@ package dictionarydedupprocessor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,10 +104,7 @@ func (s *batchers) leave(b *batcher) {
 func (s *batchers) shutdown() {
 	s.mu.Lock()
 	s.closed = true
-	all := make([]*batcher, 0, len(s.byKey))
-	for _, b := range s.byKey {
-		all = append(all, b)
-	}
+	all := slices.Collect(maps.Values(s.byKey))
 	s.mu.Unlock()
 	var draining sync.WaitGroup
 	for _, b := range all {

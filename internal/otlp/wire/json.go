@@ -92,8 +92,7 @@ func (j JSON) each(open json.Delim, name string, read func() error) error {
 // Value reads the next value into to. It is false for a value of another type, of which to may have a part.
 func (j JSON) Value(to any) (ok bool, err error) {
 	err = j.Decode(to)
-	var other *json.UnmarshalTypeError
-	if errors.As(err, &other) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return false, nil
 	}
 	return err == nil, err

@@ -210,11 +210,7 @@ func (c *eventCollector) names(set dictionary.AttributeSetIndex, typ string) set
 		c.sets[set] = known
 	}
 	if known.state < 0 {
-		state := typeStates[typ]
-		if state == "" {
-			state = typ
-		}
-		known.state = numberOf(c.states, state)
+		known.state = numberOf(c.states, cmp.Or(typeStates[typ], typ))
 	}
 	for int(known.lane) >= len(c.laneTime) {
 		c.laneTime = append(c.laneTime, 0)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,15 +35,8 @@ var callPaths = []string{"/querier.v1.", "/settings.v1.", "/adhocprofiles.v1.", 
 
 // isCall reports whether a request is a call. Calls only read.
 func isCall(r *http.Request) bool {
-	if r.Method != http.MethodPost {
-		return false
-	}
-	for _, path := range callPaths {
-		if strings.HasPrefix(r.URL.Path, path) {
-			return true
-		}
-	}
-	return false
+	return r.Method == http.MethodPost &&
+		slices.ContainsFunc(callPaths, func(path string) bool { return strings.HasPrefix(r.URL.Path, path) })
 }
 
 // maxCallBytes bounds a call after decompression: 10,000 ids fit.

@@ -233,8 +233,7 @@ func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var unsent *url.Error
-	if errors.As(err, &unsent) {
+	if unsent, ok := errors.AsType[*url.Error](err); ok {
 		err = unsent.Err
 	}
 	return fmt.Errorf("%w does not answer: %w", answers.ErrEngine, err)

@@ -126,10 +126,7 @@ type lineName struct {
 }
 
 func newLineName(name string) lineName {
-	name = strings.TrimFunc(name, func(r rune) bool { return unicode.IsSpace(r) || r < ' ' })
-	if name == "" {
-		name = unknownName
-	}
+	name = cmp.Or(strings.TrimFunc(name, func(r rune) bool { return unicode.IsSpace(r) || r < ' ' }), unknownName)
 	at, _ := nextReplaced(name)
 	return lineName{name: name, isPlain: at < 0}
 }

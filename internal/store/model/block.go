@@ -175,12 +175,7 @@ func (m *Meta) Sets() [2]*dictionary.AttributeSetIndex {
 
 // IsOutside reports whether one of the sets of attributes is beyond the n sets of a dictionary.
 func (m *Meta) IsOutside(n int) bool {
-	for _, set := range m.Sets() {
-		if IsOutside(int32(*set), n) {
-			return true
-		}
-	}
-	return false
+	return IsOutside(int32(m.Attributes), n) || IsOutside(int32(m.Scope), n)
 }
 
 // Flags are those of a profile.
