@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const root = ".."
@@ -71,8 +73,7 @@ func files(t *testing.T, extensions ...string) (paths []string) {
 func documents(t *testing.T) (list []document) {
 	t.Helper()
 	for _, path := range files(t, ".md") {
-		content, err := os.ReadFile(path)
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, path)
 		d := document{path: path, text: string(content)}
 		inCode := false
 		for line := range strings.Lines(d.text) {
@@ -131,8 +132,7 @@ func TestLinks(t *testing.T) {
 func TestTargets(t *testing.T) {
 	targets := map[string]bool{}
 	for _, name := range []string{"Makefile", "internal/build/e2e.mk"} {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, filepath.Join(root, name))
 		for _, match := range regexp.MustCompile(`(?m)^([a-z0-9 -]+):`).FindAllStringSubmatch(string(content), -1) {
 			for target := range strings.FieldsSeq(match[1]) {
 				targets[target] = true
@@ -144,8 +144,7 @@ func TestTargets(t *testing.T) {
 			assert.True(t, targets[match[1]], "%s: %s", d.path, match[0])
 		}
 	}
-	workflow, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "release.yml"))
-	require.NoError(t, err)
+	workflow := profiletest.FileBytes(t, filepath.Join(root, ".github", "workflows", "release.yml"))
 	called := regexp.MustCompile(`\bmake ([a-z-]+) [A-Z]+=`).FindAllStringSubmatch(string(workflow), -1)
 	require.Len(t, called, 2)
 	for _, match := range called {
@@ -157,8 +156,7 @@ func TestTargets(t *testing.T) {
 func TestNamedPages(t *testing.T) {
 	names := append(files(t, ".go", ".yaml", ".yml", ".sh", ".txt", ".service"), root+"/Makefile", root+"/Dockerfile")
 	for _, name := range names {
-		content, err := os.ReadFile(name)
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, name)
 		for _, path := range named.FindAllString(string(content), -1) {
 			_, fromRoot := os.Stat(filepath.Join(root, path))
 			_, fromHere := os.Stat(filepath.Join(filepath.Dir(name), path))
@@ -181,8 +179,7 @@ func TestCodeIsFenced(t *testing.T) {
 
 // A page answers one question within a few minutes of reading, and the index has it.
 func TestPages(t *testing.T) {
-	index, err := os.ReadFile("README.md")
-	require.NoError(t, err)
+	index := profiletest.FileBytes(t, "README.md")
 	all := 0
 	for _, d := range documents(t) {
 		words := len(strings.Fields(d.text))

@@ -5,7 +5,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,8 +21,7 @@ import (
 func TestDocs(t *testing.T) {
 	const path = "../../docs/profiletool.md"
 	table := profiletest.ReadmeTable(t, path, "| command | flags | |")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, path)
 	connection := regexp.MustCompile(`(?s)share the flags of the connection: (.*?)\. `).FindStringSubmatch(string(text))
 	require.NotNil(t, connection)
 	rows := map[string][]string{}

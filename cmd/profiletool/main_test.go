@@ -102,8 +102,7 @@ func unmarshal(t *testing.T, content string) pprofile.Profiles {
 
 func parse(t *testing.T, content string) *profile.Profile {
 	t.Helper()
-	p, err := profile.ParseData([]byte(content))
-	require.NoError(t, err)
+	p := profiletest.ParsePprof(t, []byte(content))
 	return p
 }
 
@@ -201,9 +200,7 @@ func TestUnreadableFiles(t *testing.T) {
 func TestReads(t *testing.T) {
 	var paths []string
 	for _, pattern := range []string{layoutData + "*.pb", layoutData + "*.json", splunkData + "*cpu*.otlp-logs.pb"} {
-		found, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		require.NotEmpty(t, found)
+		found := profiletest.Glob(t, pattern)
 		paths = append(paths, found...)
 	}
 	paths = append(paths, write(t, "a.folded", "main;work 12\nmain;rest 3\n"), pprofData+"go-exec.trace",
@@ -217,8 +214,7 @@ func TestReads(t *testing.T) {
 			pd := unmarshal(t, otlp)
 			require.Positive(t, pd.SampleCount())
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
+			data := profiletest.FileBytes(t, path)
 			if !strings.HasSuffix(path, ".gz") {
 				data = encode.Gzip(data)
 			}
@@ -305,8 +301,7 @@ func TestConvert(t *testing.T) {
 
 	// Two profiles of one kind are merged.
 	twice := parse(t, must(t, "convert", "-o", outPprof, goCPU, goCPU))
-	original, err := os.ReadFile(goCPU)
-	require.NoError(t, err)
+	original := profiletest.FileBytes(t, goCPU)
 	once := parse(t, string(original))
 	want, err := profile.Merge([]*profile.Profile{once, once})
 	require.NoError(t, err)
@@ -375,8 +370,7 @@ func TestConvertKeepsAllFiles(t *testing.T) {
 	}
 	must(t, args...)
 	for name, want := range map[string]string{"a": "main 1\n", "a-2": "main 2\n", "a-2-2": "main 3\n", "a-3": "main 4\n"} {
-		got, err := os.ReadFile(filepath.Join(folder, name+".collapsed"))
-		require.NoError(t, err)
+		got := profiletest.FileBytes(t, filepath.Join(folder, name+".collapsed"))
 		assert.Equal(t, want, string(got), name)
 	}
 }
@@ -523,12 +517,10 @@ func TestConvertToParts(t *testing.T) {
 	require.NoError(t, profiletest.Check(unmarshal(t, whole)))
 	path, folder := write(t, "whole.otlp", whole), t.TempDir()
 	must(t, "convert", "-o", outOTLP, "--max-bytes", "20000", "--out", folder, path)
-	parts, err := filepath.Glob(filepath.Join(folder, "whole.0*.otlp"))
-	require.NoError(t, err)
+	parts := profiletest.Glob(t, filepath.Join(folder, "whole.0*.otlp"))
 	require.Greater(t, len(parts), 2)
 	for _, part := range parts {
-		data, err := os.ReadFile(part)
-		require.NoError(t, err)
+		data := profiletest.FileBytes(t, part)
 		assert.LessOrEqual(t, len(data), 20_000)
 		require.NoError(t, profiletest.Check(unmarshal(t, string(data))))
 	}

@@ -184,8 +184,7 @@ func TestProfcheck(t *testing.T) {
 		}
 		profiletest.Golden(t, "testdata/profcheck.txt", verdicts.String())
 	}
-	recorded, err := os.ReadFile("testdata/profcheck.txt")
-	require.NoError(t, err)
+	recorded := profiletest.FileBytes(t, "testdata/profcheck.txt")
 	for line := range strings.Lines(string(recorded)) {
 		name, verdicts, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		var ours []string

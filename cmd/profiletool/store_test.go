@@ -71,8 +71,7 @@ func TestStore(t *testing.T) {
 
 	files, err := filepath.Glob(filepath.Join(dir, "blocks", "*", "stacks.parquet"))
 	require.NoError(t, err)
-	b, err := os.ReadFile(files[0])
-	require.NoError(t, err)
+	b := profiletest.FileBytes(t, files[0])
 	b[len(b)/2] ^= 1
 	require.NoError(t, os.WriteFile(files[0], b, 0o600))
 	checked := run(t, nil, "store", "check", dir)

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -93,8 +92,7 @@ func TestOneSum(t *testing.T) {
 				&table))
 			assert.Equal(t, tc.want, table.Total, "the page")
 
-			p, err := profile.ParseData(get(fmt.Sprintf("/profiles/shop/%s?type=%s", profileName, typ)))
-			require.NoError(t, err)
+			p := profiletest.ParsePprof(t, get(fmt.Sprintf("/profiles/shop/%s?type=%s", profileName, typ)))
 			sum := int64(0)
 			for _, s := range p.Sample {
 				sum += s.Value[0]

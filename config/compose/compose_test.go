@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 var root = filepath.Join("..", "..")
@@ -62,8 +64,7 @@ func TestCompose(t *testing.T) {
 	require.Empty(t, problem)
 	collector := p.Services["collector"]
 
-	builder, err := os.ReadFile(filepath.Join(root, "builder-config.yaml"))
-	require.NoError(t, err)
+	builder := profiletest.FileBytes(t, filepath.Join(root, "builder-config.yaml"))
 	require.Equal(t, "otelcol-profiles:"+regexp.MustCompile(`\n  version: (.*)`).FindStringSubmatch(string(builder))[1],
 		collector.Image)
 	absolute, err := filepath.Abs(root)
@@ -71,11 +72,9 @@ func TestCompose(t *testing.T) {
 	require.Equal(t, absolute, collector.Build.Context)
 
 	// Every variable is one of the configuration that the image runs, and every port one that it listens on.
-	image, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
-	require.NoError(t, err)
+	image := profiletest.FileBytes(t, filepath.Join(root, "Dockerfile"))
 	require.Contains(t, string(image), "COPY config/standalone.yaml /etc/otelcol-profiles/config.yaml")
-	config, err := os.ReadFile(filepath.Join(root, "config", "standalone.yaml"))
-	require.NoError(t, err)
+	config := profiletest.FileBytes(t, filepath.Join(root, "config", "standalone.yaml"))
 	for name := range collector.Environment {
 		require.Contains(t, string(config), "${env:"+name+":-")
 	}
@@ -96,16 +95,14 @@ func TestCompose(t *testing.T) {
 	require.Equal(t, "http://collector"+collector.Environment["PAGE_ENDPOINT"],
 		p.Services["grafana"].Environment["PROFILES_URL"])
 
-	content, err := os.ReadFile(filepath.Join("targets", "shop.yaml"))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join("targets", "shop.yaml"))
 	var groups []struct{ Targets []string }
 	require.NoError(t, yaml.Unmarshal(content, &groups))
 	host, port, err := net.SplitHostPort(groups[0].Targets[0])
 	require.NoError(t, err)
 	require.Equal(t, ":"+port, p.Services[host].Environment["LISTEN"])
 
-	text, err := os.ReadFile("compose.yaml")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "compose.yaml")
 	broken := filepath.Join(t.TempDir(), "compose.yaml")
 	require.NoError(t, os.WriteFile(broken, bytes.Replace(text, []byte("cap_drop:"), []byte("cap_drops:"), 1), 0o600))
 	_, problem = load(t, broken)

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // TestDocs compares the documentation with the manifests: annotations, ports, sizes, folders.
 func TestDocs(t *testing.T) {
-	rules, err := os.ReadFile("base/relabel.yaml")
-	require.NoError(t, err)
+	rules := profiletest.FileBytes(t, "base/relabel.yaml")
 	root := filepath.Join("..", "..")
 	for _, name := range []string{"docs/kubernetes.md", "docs/kubernetes-operations.md"} {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, filepath.Join(root, name))
 		for _, match := range regexp.MustCompile(`pprof\.io/(scrape|port_name|port|path|[a-z_]+)`).
 			FindAllStringSubmatch(string(content), -1) {
 			require.Contains(t, string(rules), "__meta_kubernetes_pod_annotation_pprof_io_"+match[1]+"]", match[0])
@@ -48,8 +48,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "kubernetes-operations.md"))
-	require.NoError(t, err)
+	page := profiletest.FileBytes(t, filepath.Join(root, "docs", "kubernetes-operations.md"))
 	agent := build(t, "overlays/agent").workloads()[0].container()
 	for _, size := range []int64{agent.Resources.Requests.Memory().Value(), agent.Resources.Limits.Memory().Value()} {
 		require.Contains(t, string(page), strconv.FormatInt(size>>20, 10)+" MiB")
@@ -58,8 +57,7 @@ func TestDocs(t *testing.T) {
 
 // TestDocumentedObjects reads the objects that the page on operations has for Grafana. They select the page's pod.
 func TestDocumentedObjects(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubernetes-operations.md"))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join("..", "..", "docs", "kubernetes-operations.md"))
 	_, text, _ := strings.Cut(string(content), "```yaml of Kubernetes\n")
 	text, _, found := strings.Cut(text, "```")
 	require.True(t, found)

@@ -4,7 +4,6 @@
 package kubernetes
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // TestRestricted checks the rules of the Pod Security Standard "restricted", and stricter ones.
@@ -51,8 +52,7 @@ func (w workload) samples() bool {
 // documentedCapabilities returns the capabilities in the table of docs/ebpf.md, and the text of that page.
 func documentedCapabilities(t *testing.T) (found []corev1.Capability, text string) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "ebpf.md"))
-	require.NoError(t, err)
+	page := profiletest.FileBytes(t, filepath.Join("..", "..", "docs", "ebpf.md"))
 	for _, match := range regexp.MustCompile("(?m)^\\| capability `([A-Z_]+)` ").FindAllStringSubmatch(string(page), -1) {
 		found = append(found, corev1.Capability(match[1]))
 	}
@@ -64,8 +64,7 @@ func documentedCapabilities(t *testing.T) (found []corev1.Capability, text strin
 // limit on locked memory without a capability.
 func TestUnit(t *testing.T) {
 	documented, page := documentedCapabilities(t)
-	unit, err := os.ReadFile(filepath.Join("..", "systemd", "otelcol-profiles.service"))
-	require.NoError(t, err)
+	unit := profiletest.FileBytes(t, filepath.Join("..", "systemd", "otelcol-profiles.service"))
 	var systemd, docker []string
 	for _, capability := range documented {
 		if capability != "SYS_RESOURCE" && capability != "IPC_LOCK" {

@@ -4,7 +4,6 @@
 package monitoring
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/prometheustest"
 )
 
@@ -21,8 +21,7 @@ import (
 // long ago.
 func TestAlertsFire(t *testing.T) {
 	const store, until = "otelcol_exporter_profile_store_", 2 * time.Hour
-	content, err := os.ReadFile("alerts.yaml")
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, "alerts.yaml")
 	p := prometheustest.Start(t, content)
 	// Metrics of an instance: what each is at first, and by how much it grows each minute.
 	for _, m := range []struct {
@@ -47,8 +46,7 @@ func TestAlertsFire(t *testing.T) {
 			p.Store(series, time.UnixMilli(at.Milliseconds()), m.first+m.grows*at.Minutes())
 		}
 	}
-	advice, err := os.ReadFile("README.md")
-	require.NoError(t, err)
+	advice := profiletest.FileBytes(t, "README.md")
 	alerts := 0
 	for _, rule := range p.Groups[0].Rules {
 		if !strings.HasPrefix(rule.Alert, "ProfileStore") && rule.Alert != "ClientsRefused" && rule.Alert != "RequestsFail" {

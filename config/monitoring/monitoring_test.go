@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -50,8 +49,7 @@ var profileMetrics = []string{
 
 // declared returns all metrics of this repository's components, and of the Collector's helpers and service.
 func declared(t *testing.T) map[string]metric {
-	files, err := filepath.Glob(filepath.Join(root, "*", "*", "metadata.yaml"))
-	require.NoError(t, err)
+	files := profiletest.Glob(t, filepath.Join(root, "*", "*", "metadata.yaml"))
 	require.Greater(t, len(files), 8)
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "go.opentelemetry.io/collector/service",
 		"go.opentelemetry.io/collector/receiver/receiverhelper", "go.opentelemetry.io/collector/exporter/exporterhelper")
@@ -63,8 +61,7 @@ func declared(t *testing.T) map[string]metric {
 	}
 	all := map[string]metric{}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, file)
 		var metadata struct {
 			Attributes map[string]struct {
 				NameOverride string `yaml:"name_override"`
@@ -174,8 +171,7 @@ func TestProfileRules(t *testing.T) {
 // requireRules reads a file of rules, and compares its alerts with a table of the README.
 func requireRules(t *testing.T, file, table string) {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, file)
 	groups, errs := rulefmt.Parse(content, false, model.UTF8Validation, parser.NewParser(parser.Options{}),
 		slog.New(slog.DiscardHandler))
 	require.Empty(t, errs)
@@ -218,8 +214,7 @@ func keeps(t *testing.T, expression, label string) bool {
 }
 
 func TestDashboard(t *testing.T) {
-	content, err := os.ReadFile("dashboard.json")
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, "dashboard.json")
 	var dashboard struct {
 		Title, UID string
 		Templating struct {

@@ -4,7 +4,6 @@
 package profilemetricsconnector
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,8 +31,7 @@ metrics:
 // BenchmarkMessage compares the connector with what dictionary_dedup does to the same message.
 func BenchmarkMessage(b *testing.B) {
 	for _, name := range []string{"go-cpu-labels", "go-build-merged-cpu-large", "go-compile-nethttp-heap-large"} {
-		payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
-		require.NoError(b, err)
+		payload := profiletest.FileBytes(b, filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(b, err)
 		run := func(impl string, do func(pprofile.Profiles)) {

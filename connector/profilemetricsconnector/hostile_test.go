@@ -5,7 +5,6 @@ package profilemetricsconnector
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,8 +111,7 @@ func TestMessagesAreBounded(t *testing.T) {
 // FuzzMessages passes whatever pdata reads.
 func FuzzMessages(f *testing.F) {
 	for _, name := range []string{"go-mutex.pb.gz", "go-goroutine.pb.gz"} {
-		payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name))
-		require.NoError(f, err)
+		payload := profiletest.FileBytes(f, filepath.Join("..", "..", "testdata", "pprof", name))
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(f, err)
 		f.Add(encoded(f, pd))

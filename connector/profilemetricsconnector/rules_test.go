@@ -107,8 +107,7 @@ func (p *prometheus) evaluate(t *testing.T, at time.Time) (firing []string) {
 // shipped rules: each fires for the service that gives a reason, after its change, and nothing fires for the calm one.
 func TestRules(t *testing.T) {
 	profiletest.SkipLarge(t)
-	content, err := os.ReadFile("../../config/monitoring/profiles.yaml")
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, "../../config/monitoring/profiles.yaml")
 	const step = 5 * time.Minute
 	f := start(t, "{interval: 5m, top_functions: [{profile: process_cpu/cpu, count: 5, compare: {to: 24h}}]}")
 	p := &prometheus{prometheustest.Start(t, content), map[string]time.Time{}}

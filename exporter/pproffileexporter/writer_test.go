@@ -54,24 +54,20 @@ func TestFilesRoundTrip(t *testing.T) {
 	wants := map[string]*profile.Profile{}
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-goroutine", "node-datadog-wall-cpu",
 		"cpp-unsymbolized"} {
-		payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
-		require.NoError(t, err)
+		payload := profiletest.FileBytes(t, "../../testdata/pprof/"+name+".pb.gz")
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(t, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", name)
 		f.send(pd)
-		want, err := profile.ParseData(payload)
-		require.NoError(t, err)
+		want := profiletest.ParsePprof(t, payload)
 		wants[name] = want
 	}
 	paths := filesIn(t, folder)
 	require.Len(t, paths, len(wants), "one file a pprof: %v", paths)
 	assert.Regexp(t, `^go-heap/memory/20\d{6}T\d{6}\.\d{3}Z-[0-9a-f]{8}\.pb\.gz$`, paths[3])
 	for _, path := range paths {
-		data, err := os.ReadFile(filepath.Join(folder, path))
-		require.NoError(t, err)
-		got, err := profile.ParseData(data)
-		require.NoError(t, err)
+		data := profiletest.FileBytes(t, filepath.Join(folder, path))
+		got := profiletest.ParsePprof(t, data)
 		service, _, _ := strings.Cut(path, "/")
 		assert.NoError(t, profiletest.EqualPprof(wants[service], got, profiletest.StrictZero(), profiletest.CanonicalLinks()),
 			path)
@@ -102,10 +98,8 @@ func TestTypesOfOneName(t *testing.T) {
 	startExporter(t, folder, nil).send(b.Build())
 	paths, types := filesIn(t, folder), []string{}
 	for _, path := range paths {
-		data, err := os.ReadFile(filepath.Join(folder, path))
-		require.NoError(t, err)
-		p, err := profile.ParseData(data)
-		require.NoError(t, err)
+		data := profiletest.FileBytes(t, filepath.Join(folder, path))
+		p := profiletest.ParsePprof(t, data)
 		merged, err := profile.Merge([]*profile.Profile{p})
 		require.NoError(t, err)
 		of := map[string]bool{}
@@ -353,8 +347,7 @@ func TestMalformedSamplesCostOnlyThemselves(t *testing.T) {
 	f.send(pd)
 	paths := filesIn(t, folder)
 	require.Len(t, paths, 1)
-	data, err := os.ReadFile(filepath.Join(folder, paths[0]))
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, filepath.Join(folder, paths[0]))
 	back, _, err := decode.Decode(data, decode.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, back.SampleCount())

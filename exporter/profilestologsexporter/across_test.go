@@ -5,8 +5,6 @@ package profilestologsexporter
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,9 +44,7 @@ func startSplunkProfiling(t *testing.T, protocol, address string) *consumertest.
 
 // Profiles of Splunk's agents, and others, that are sent as records by any protocol are restored as the same profiles.
 func TestAcrossSplunkProfiling(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/splunk/*.pb")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, "../../testdata/splunk/*.pb")
 	for _, protocol := range []string{"grpc", "http", "hec"} {
 		for _, format := range []string{"pprof", "otlp"} {
 			t.Run(protocol+"/"+format, func(t *testing.T) {
@@ -61,8 +57,7 @@ func TestAcrossSplunkProfiling(t *testing.T) {
 				}[protocol]})
 				sent := []pprofile.Profiles{batch("x", 5), timed()}
 				for _, file := range files {
-					body, err := os.ReadFile(file)
-					require.NoError(t, err)
+					body := profiletest.FileBytes(t, file)
 					ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 					require.NoError(t, err)
 					result := records.Translate(ld, records.Options{})

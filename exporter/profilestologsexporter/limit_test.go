@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,8 +33,7 @@ import (
 // captured is a captured pprof as OTLP.
 func captured(t *testing.T, name string, options decode.Options) pprofile.Profiles {
 	t.Helper()
-	payload, err := os.ReadFile("../../testdata/pprof/" + name)
-	require.NoError(t, err)
+	payload := profiletest.FileBytes(t, "../../testdata/pprof/"+name)
 	pd, _, err := decode.Decode(payload, options)
 	require.NoError(t, err)
 	return pd

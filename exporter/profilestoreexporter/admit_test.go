@@ -6,7 +6,6 @@ package profilestoreexporter
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,8 +25,7 @@ func TestManyServices(t *testing.T) {
 	const services = 5000
 	keep := map[string]any{"max_bytes": 256 << 20}
 	for _, file := range []string{"quickstart", "standalone"} {
-		text, err := os.ReadFile("../../config/" + file + ".yaml")
-		require.NoError(t, err)
+		text := profiletest.FileBytes(t, "../../config/"+file+".yaml")
 		require.Contains(t, string(text), fmt.Sprintf("max_bytes: ${env:PAGE_MAX_BYTES:-%d} # of memory", keep["max_bytes"]),
 			file)
 		require.NotContains(t, string(text), "max_series", file)

@@ -5,7 +5,6 @@ package profilestoreexporter
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -20,8 +19,7 @@ import (
 
 // TestReadme compares a share in the README with the code.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "README.md")
 	assert.Contains(t, string(text), fmt.Sprintf("occupy up to %d %% of it", keptShare))
 }
 

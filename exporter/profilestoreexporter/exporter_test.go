@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -165,13 +164,11 @@ func TestGoToolPprofReadsTheURL(t *testing.T) {
 	f := startExporter(t, nil)
 	payload, pd := captured(t, "go-cpu-labels", false)
 	f.send(pd)
-	want, err := profile.ParseData(payload)
-	require.NoError(t, err)
+	want := profiletest.ParsePprof(t, payload)
 	response, body := f.get("/profiles/shop/process_cpu")
 	require.Equal(t, http.StatusOK, response.StatusCode, body)
 	assert.Equal(t, `attachment; filename="shop.process_cpu.pb.gz"`, response.Header.Get("Content-Disposition"))
-	got, err := profile.ParseData([]byte(body))
-	require.NoError(t, err)
+	got := profiletest.ParsePprof(t, []byte(body))
 	assert.NoError(t, profiletest.EqualPprof(want, got, profiletest.CanonicalLinks()))
 
 	command := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top",
@@ -230,8 +227,7 @@ func TestScrapersCanPull(t *testing.T) {
 		if !assert.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", path, body) {
 			continue
 		}
-		p, err := profile.ParseData([]byte(body))
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, []byte(body))
 		assert.Len(t, p.SampleType, types, path)
 		assert.NotEmpty(t, p.Sample, path)
 	}
@@ -306,8 +302,7 @@ func TestHostileNames(t *testing.T) {
 		response, body = f.get("/profiles/" + escape(s.Service) + "/process_cpu")
 		require.Equal(t, http.StatusOK, response.StatusCode, body)
 		assert.NotContains(t, response.Header.Get("Content-Disposition"), "<")
-		p, err := profile.ParseData([]byte(body))
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, []byte(body))
 		assert.Len(t, p.Sample[0].Location, 2)
 	}
 }

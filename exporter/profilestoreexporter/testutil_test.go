@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -99,9 +98,8 @@ func (f *fixture) send(messages ...pprofile.Profiles) {
 // captured returns a captured pprof, and the same as OTLP of the service shop, with its own time or the present one.
 func captured(t testing.TB, name string, now bool) (payload []byte, pd pprofile.Profiles) {
 	t.Helper()
-	payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
-	require.NoError(t, err)
-	pd, _, err = decode.Decode(payload, decode.Options{})
+	payload = profiletest.FileBytes(t, "../../testdata/pprof/"+name+".pb.gz")
+	pd, _, err := decode.Decode(payload, decode.Options{})
 	require.NoError(t, err)
 	rp := pd.ResourceProfiles().At(0)
 	rp.Resource().Attributes().PutStr("service.name", "shop")

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,10 +88,8 @@ func TestPprofArrivesAsItWas(t *testing.T) {
 		"go-heap-delta": "memory",
 	} {
 		t.Run(file, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", file+".pb.gz"))
-			require.NoError(t, err)
-			want, err := profile.ParseData(data)
-			require.NoError(t, err)
+			data := profiletest.FileBytes(t, filepath.Join("..", "..", "testdata", "pprof", file+".pb.gz"))
+			want := profiletest.ParsePprof(t, data)
 			pd, _, err := decode.Decode(data, decode.Options{})
 			require.NoError(t, err)
 			rp := pd.ResourceProfiles().At(0)
@@ -420,8 +417,7 @@ func TestSplunkSourcesAreSeries(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "splunk", "v4.*-cpu-"+source+".otlp-logs.pb"))
 		require.NoError(t, err)
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			require.NoError(t, err)
+			data := profiletest.FileBytes(t, file)
 			records, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(data)
 			require.NoError(t, err)
 			translated := splunklog.Translate(records, splunklog.Options{})

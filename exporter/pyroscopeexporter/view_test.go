@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -495,10 +494,8 @@ func TestPprofsAddUp(t *testing.T) {
 		"node-datadog-wall-cpu": false, "node-datadog-timeline-wall": true,
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
-			require.NoError(t, err)
-			want, err := profile.ParseData(data)
-			require.NoError(t, err)
+			data := pt.FileBytes(t, filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
+			want := pt.ParsePprof(t, data)
 			pd, _, err := decode.Decode(data, decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
 			require.NoError(t, err)
 			s := pyroscopetest.New(t)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -48,12 +47,9 @@ func (d *decoder) payloads(t *testing.T) map[string][]byte {
 		payloads["text"] = []byte(d.text)
 	}
 	for _, glob := range d.files {
-		paths, err := filepath.Glob(glob)
-		require.NoError(t, err)
-		require.NotEmpty(t, paths, glob)
+		paths := profiletest.Glob(t, glob)
 		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
+			data := profiletest.FileBytes(t, path)
 			plain, err := pprofdecode.Uncompress(data, 64<<20, nil)
 			require.NoError(t, err)
 			if len(plain) > largestPlain {

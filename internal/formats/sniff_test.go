@@ -4,8 +4,6 @@
 package formats_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,12 +29,9 @@ func TestSniffFiles(t *testing.T) {
 		"../../config/agent.yaml":                  formats.Unknown,
 		"../../builder-config.yaml":                formats.Unknown,
 	} {
-		paths, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		require.NotEmpty(t, paths, pattern)
+		paths := profiletest.Glob(t, pattern)
 		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
+			data := profiletest.FileBytes(t, path)
 			assert.Equal(t, want, formats.Sniff(data), path)
 			if want == formats.Gzip {
 				plain, err := decode.Uncompress(data, 1<<30, nil)
@@ -201,8 +196,7 @@ func TestSniffMessages(t *testing.T) {
 func FuzzSniff(f *testing.F) {
 	for _, path := range []string{"../../testdata/pprof/go-mutex.pb.gz", "../otlp/layouts/testdata/124.pb",
 		"../otlp/layouts/testdata/124.json"} {
-		data, err := os.ReadFile(path)
-		require.NoError(f, err)
+		data := profiletest.FileBytes(f, path)
 		f.Add(data)
 	}
 	f.Add([]byte("a;b 12\n"))

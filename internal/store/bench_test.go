@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -101,8 +100,7 @@ func hour(t testing.TB, profiles, stacks int) (pprofs []*profile.Profile, messag
 func addInputs(b *testing.B) map[string][][]byte {
 	inputs := map[string][][]byte{}
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large"} {
-		payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
-		require.NoError(b, err)
+		payload := profiletest.FileBytes(b, "../../testdata/pprof/"+name+".pb.gz")
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(b, err)
 		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)

@@ -71,8 +71,7 @@ func TestDamagedBlocks(t *testing.T) {
 				require.NoError(t, s.Close())
 				paths, err := filepath.Glob(filepath.Join(dir, "blocks", "*", file))
 				require.NoError(t, err)
-				b, err := os.ReadFile(paths[1])
-				require.NoError(t, err)
+				b := profiletest.FileBytes(t, paths[1])
 				switch how {
 				case "cut":
 					b = b[:len(b)/2]

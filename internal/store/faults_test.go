@@ -115,8 +115,7 @@ func TestBlockOfAnotherVersion(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "wal")))
 	index := filepath.Join(block, blockfile.IndexFile)
-	b, err := os.ReadFile(index)
-	require.NoError(t, err)
+	b := profiletest.FileBytes(t, index)
 	var object map[string]any
 	require.NoError(t, blockfile.Unseal(b, &object))
 	object["version"] = blockfile.Version + 1
@@ -146,8 +145,7 @@ func TestChangedIndex(t *testing.T) {
 	s.Maintain(noon)
 	index := filepath.Join(s.Blocks()[0].Dir(), blockfile.IndexFile)
 	require.NoError(t, s.Close())
-	b, err := os.ReadFile(index)
-	require.NoError(t, err)
+	b := profiletest.FileBytes(t, index)
 	for i := range b {
 		b[i] ^= 1
 		require.NoError(t, os.WriteFile(index, b, 0o600))
@@ -156,7 +154,7 @@ func TestChangedIndex(t *testing.T) {
 		b[i] ^= 1
 	}
 	require.NoError(t, os.WriteFile(index, b, 0o600))
-	_, err = blockfile.Open(filepath.Dir(index))
+	_, err := blockfile.Open(filepath.Dir(index))
 	require.NoError(t, err)
 }
 

@@ -46,8 +46,7 @@ func TestDamagedLog(t *testing.T) {
 			case "missing":
 				require.NoError(t, os.Remove(files[1]))
 			case "damaged":
-				b, err := os.ReadFile(files[1])
-				require.NoError(t, err)
+				b := profiletest.FileBytes(t, files[1])
 				b[len(b)/20] ^= 1
 				require.NoError(t, os.WriteFile(files[1], b, 0o600))
 			}

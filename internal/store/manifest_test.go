@@ -39,8 +39,7 @@ func threeHours(t *testing.T) (cfg Config, reports *[]string) {
 func TestStartWithoutTheListOfBlocks(t *testing.T) {
 	cfg, reports := threeHours(t)
 	file := filepath.Join(cfg.Disk.Directory, blocks.ManifestFile)
-	list, err := os.ReadFile(file)
-	require.NoError(t, err)
+	list := profiletest.FileBytes(t, file)
 	start := func(context string) {
 		t.Helper()
 		*reports = nil
@@ -115,14 +114,12 @@ func TestTheListOfBlocksIsTrue(t *testing.T) {
 	require.Len(t, s.Blocks(), 3)
 	require.NoError(t, s.Close())
 	assert.DirExists(t, rubbish, "another process may be about to list it")
-	list, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
-	require.NoError(t, err)
+	list := profiletest.FileBytes(t, filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
 	s = open(t, reader)
 	s.drop(s.disk.blocks[0], blockfile.ErrDamaged)
 	require.Len(t, s.Blocks(), 2)
 	require.NoError(t, s.Close())
-	again, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
-	require.NoError(t, err)
+	again := profiletest.FileBytes(t, filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
 	assert.Equal(t, string(list), string(again), "a reader changes nothing")
 	*reports = nil
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, entries[1].Name())))

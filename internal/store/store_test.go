@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -46,15 +45,12 @@ func encode(t testing.TB, pd pprofile.Profiles) *profile.Profile {
 // A pprof that was stored is returned unchanged, with all its sample types.
 func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 	profiletest.SkipLarge(t)
-	files, err := filepath.Glob("../../testdata/pprof/*.pb.gz")
-	require.NoError(t, err)
+	files := profiletest.Glob(t, "../../testdata/pprof/*.pb.gz")
 	require.GreaterOrEqual(t, len(files), 13)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			payload, err := os.ReadFile(file)
-			require.NoError(t, err)
-			want, err := profile.ParseData(payload)
-			require.NoError(t, err)
+			payload := profiletest.FileBytes(t, file)
+			want := profiletest.ParsePprof(t, payload)
 			pd, _, err := decode.Decode(payload, decode.Options{})
 			require.NoError(t, err)
 			s := New(testConfig())

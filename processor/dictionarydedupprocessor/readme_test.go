@@ -4,12 +4,10 @@
 package dictionarydedupprocessor
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -50,8 +48,7 @@ func TestReadmeReasons(t *testing.T) {
 	assert.ElementsMatch(t, dropNames(), dropped)
 	assert.ElementsMatch(t, faultNames(), repaired)
 
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "README.md")
 	for i := range numReasons {
 		assert.Contains(t, string(text), "`"+reason(i).String()+"`")
 	}

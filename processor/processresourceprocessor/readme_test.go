@@ -4,11 +4,9 @@
 package processresourceprocessor
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -31,8 +29,7 @@ func TestReadmeNames(t *testing.T) {
 	for _, by2 := range allBy {
 		assert.Contains(t, by, string(by2))
 	}
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "README.md")
 	for _, word := range []string{string(fromNothing), string(unchanged), otherMaxResources, otherMessageSize} {
 		assert.Contains(t, string(text), "`"+word+"`")
 	}

@@ -262,16 +262,14 @@ func TestUploads(t *testing.T) {
 }
 
 func copyFile(t *testing.T, from, to string) {
-	b, err := os.ReadFile(from)
-	require.NoError(t, err)
+	b := profiletest.FileBytes(t, from)
 	require.NoError(t, os.WriteFile(to, b, 0o600))
 }
 
 // A captured pprof of a C++ program without build ids passes unchanged: paths are only used if the configuration allows
 // it.
 func TestCapturedWithoutBuildIDs(t *testing.T) {
-	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "cpp-unsymbolized.pb.gz"))
-	require.NoError(t, err)
+	payload := profiletest.FileBytes(t, filepath.Join("..", "..", "testdata", "pprof", "cpp-unsymbolized.pb.gz"))
 	for _, byPath := range []bool{false, true} {
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(t, err)

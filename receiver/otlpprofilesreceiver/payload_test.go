@@ -6,10 +6,8 @@ package otlpprofilesreceiver
 import (
 	"encoding/binary"
 	"net/http"
-	"os"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -33,12 +31,9 @@ func light(t *testing.T, format string, payload []byte) []byte {
 }
 
 func TestProfilesThatAreOnlyPayloads(t *testing.T) {
-	jfr, err := os.ReadFile("../../internal/formats/jfr/testdata/wall_tick_sample.jfr.gz")
-	require.NoError(t, err)
-	pprof, err := os.ReadFile("../../testdata/pprof/go-cpu-labels.pb.gz")
-	require.NoError(t, err)
-	own, err := profile.ParseData(pprof)
-	require.NoError(t, err)
+	jfr := profiletest.FileBytes(t, "../../internal/formats/jfr/testdata/wall_tick_sample.jfr.gz")
+	pprof := profiletest.FileBytes(t, "../../testdata/pprof/go-cpu-labels.pb.gz")
+	own := profiletest.ParsePprof(t, pprof)
 	sums := func(pd pprofile.Profiles) map[string]int64 {
 		got := map[string]int64{}
 		for o := range profiletest.Observations(pd) {

@@ -101,8 +101,7 @@ func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness
 
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "otlp", "layouts", "testdata", name))
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, filepath.Join("..", "..", "internal", "otlp", "layouts", "testdata", name))
 	return data
 }
 

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,14 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 )
 
 // A configuration for collector-contrib's receiver of the same name works unchanged. Its keys are those of
 // scraperhelper's controller config for the three sources that poll, and of confighttp's client and server configs.
 func TestConfigOfContrib(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "contrib.yaml"))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join("testdata", "contrib.yaml"))
 	cfg, err := loadConfig(string(text))
 	require.NoError(t, err)
 

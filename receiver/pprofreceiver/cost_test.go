@@ -168,8 +168,7 @@ func FuzzEntries(f *testing.F) {
 		"formats/cpuprofile/testdata/node20.cpuprofile",
 		"formats/perfscript/testdata/burn.perf.txt",
 	} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "internal", path))
-		require.NoError(f, err)
+		data := pt.FileBytes(f, filepath.Join("..", "..", "internal", path))
 		f.Add(data, "", "")
 	}
 	upload, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprof", "decode", "testdata", "dd-trace",

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -109,8 +108,7 @@ func TestDatadogsTimes(t *testing.T) {
 		accepted(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
 		p := profiletest.ProfileAt(f.Await(1)[0], 0)
 		if want == 0 {
-			own, err := profile.ParseData(goCPU)
-			require.NoError(t, err)
+			own := profiletest.ParsePprof(t, goCPU)
 			require.Equal(t, [2]int64{own.TimeNanos, own.DurationNanos}, [2]int64{int64(p.Time()), int64(p.DurationNano())},
 				event)
 			continue

@@ -44,8 +44,7 @@ func (f *fixture) profilesURL() string {
 
 func captured(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile("../../testdata/" + path)
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, "../../testdata/"+path)
 	return data
 }
 
@@ -382,8 +381,7 @@ func TestRefusedFormats(t *testing.T) {
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
+		data := profiletest.FileBytes(t, path)
 		for _, body := range [][]byte{data, profiletest.Gzip(data)} {
 			code, _, a := send(t, f.profilesURL(), body)
 			assert.Equal(t, http.StatusUnsupportedMediaType, code, path)

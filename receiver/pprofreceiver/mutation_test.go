@@ -14,7 +14,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,26 +37,21 @@ type capturedRequest struct {
 
 func readRequest(t *testing.T, path string) (r capturedRequest) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, path)
 	require.NoError(t, json.Unmarshal(text, &r))
-	r.body, err = os.ReadFile(strings.TrimSuffix(path, "json") + "body")
-	require.NoError(t, err)
+	r.body = profiletest.FileBytes(t, strings.TrimSuffix(path, "json")+"body")
 	return r
 }
 
 // capturedRequests returns those of Pyroscope's clients and of a library of Datadog, by name.
 func capturedRequests(t *testing.T) map[string]capturedRequest {
 	t.Helper()
-	upload, err := os.ReadFile("../../internal/pprof/decode/testdata/dd-trace/input.body")
-	require.NoError(t, err)
+	upload := profiletest.FileBytes(t, "../../internal/pprof/decode/testdata/dd-trace/input.body")
 	requests := map[string]capturedRequest{"datadog": {
 		Path: push.DatadogPath, body: upload,
 		Headers: http.Header{"Content-Type": {"multipart/form-data; boundary=151e358505afa95f"}},
 	}}
-	paths, err := filepath.Glob("../../testdata/pyroscope/*/request-1.json")
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
+	paths := profiletest.Glob(t, "../../testdata/pyroscope/*/request-1.json")
 	for _, path := range paths {
 		r := readRequest(t, path)
 		if r.Headers.Get("Content-Encoding") == "gzip" {

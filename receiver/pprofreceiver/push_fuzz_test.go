@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -25,8 +24,7 @@ func FuzzPush(f *testing.F) {
 	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", "pprof", "*"))
 	require.NoError(f, err)
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		require.NoError(f, err)
+		data := profiletest.FileBytes(f, path)
 		if len(data) < 20000 {
 			f.Add(data, "service.name=shop&attr.region=eu", "", "application/octet-stream")
 			f.Add(profiletest.Gzip(data), "", "gzip", "")

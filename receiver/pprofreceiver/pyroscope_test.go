@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -56,9 +55,7 @@ func postRaw(t testing.TB, url string, body []byte, headers ...string) (int, htt
 
 // Requests of each of Pyroscope's clients arrive with their names, labels, scopes and times.
 func TestRequestsOfPyroscopesClients(t *testing.T) {
-	requests, err := filepath.Glob("../../testdata/pyroscope/*/request-*.json")
-	require.NoError(t, err)
-	require.NotEmpty(t, requests)
+	requests := profiletest.Glob(t, "../../testdata/pyroscope/*/request-*.json")
 	names := map[string]bool{}
 	for _, path := range requests {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
@@ -347,8 +344,7 @@ func TestPreviousTotalsAreSubtracted(t *testing.T) {
 func TestJavaAgentOfPyroscope(t *testing.T) {
 	const testdata = "../../internal/formats/jfr/testdata/"
 	read := func(name string) []byte {
-		data, err := os.ReadFile(testdata + name)
-		require.NoError(t, err)
+		data := profiletest.FileBytes(t, testdata+name)
 		return data
 	}
 	var names []string

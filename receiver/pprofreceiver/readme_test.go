@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,8 +31,7 @@ func TestPageOfStatuses(t *testing.T) {
 	named := map[string]bool{"429": true} // otlpstatus.ForRetry passes it on from the pipeline
 	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go",
 		"../../internal/service/httpserver/body.go", "../../internal/service/httpserver/http.go"} {
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
+		source := profiletest.FileBytes(t, file)
 		for _, match := range regexp.MustCompile(`http\.(Status[A-Z]\w+)`).FindAllStringSubmatch(string(source), -1) {
 			require.Contains(t, codes, match[1])
 			named[codes[match[1]]] = true

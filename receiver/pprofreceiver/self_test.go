@@ -162,8 +162,7 @@ func TestSelfBesideAnotherCPUProfile(t *testing.T) {
 	assert.Empty(t, named(f.Next.All(), "process_cpu"))
 
 	pprof.StopCPUProfile()
-	theirs, err := profile.ParseData(others.Bytes())
-	require.NoError(t, err)
+	theirs := profiletest.ParsePprof(t, others.Bytes())
 	assert.NotEmpty(t, theirs.Sample)
 	f.awaitNamed(2, "process_cpu")
 	assert.Len(t, f.Logs.FilterMessageSnippet("the collector").All(), 2, "one line for each change")

@@ -74,8 +74,7 @@ func TestPythonOfTheDocument(t *testing.T) {
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
-	document, err := os.ReadFile("../../docs/gpu.md")
-	require.NoError(t, err)
+	document := profiletest.FileBytes(t, "../../docs/gpu.md")
 	program := regexp.MustCompile("(?s)```python\n(.*?)```").FindSubmatch(document)
 	require.NotNil(t, program)
 	f := startFixture(t, serverOnly)

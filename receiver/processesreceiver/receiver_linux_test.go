@@ -123,8 +123,7 @@ func TestContainer(t *testing.T) {
 		10*time.Millisecond)
 	first := sink.AllProfiles()[:1]
 	assert.Equal(t, sumOwn(running.Profile(t, "heap"), "inuse_space"), sumOf(first, "inuse_space"))
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", running.PID))
-	require.NoError(t, err)
+	children := profiletest.FileBytes(t, fmt.Sprintf("/proc/%d/task/%[1]d/children", running.PID))
 	pid, err := strconv.ParseInt(strings.TrimSpace(string(children)), 10, 64)
 	require.NoError(t, err)
 	for key, want := range map[string]any{

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -177,8 +176,7 @@ func TestHECNumberOfARefusedEvent(t *testing.T) {
 // The descriptions of profiles_to_logs pass through HEC: every type of a heap profile is restored.
 func TestHECKeepsDescriptions(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
-	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-heap.pb.gz"))
-	require.NoError(t, err)
+	payload := profiletest.FileBytes(t, filepath.Join("..", "..", "testdata", "pprof", "go-heap.pb.gz"))
 	want, _, err := decode.Decode(payload, decode.Options{})
 	require.NoError(t, err)
 	part, ok := records.NewEncoder(want, records.EncodeOptions{}).Next()

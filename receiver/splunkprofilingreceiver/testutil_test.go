@@ -5,7 +5,6 @@ package splunkprofilingreceiver
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -163,13 +162,11 @@ func loadConfig(config string) (*Config, error) {
 // captured returns the requests of testdata by name.
 func captured(t testing.TB) map[string][]byte {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
-	require.NoError(t, err)
+	files := profiletest.Glob(t, filepath.Join("..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
 	require.Len(t, files, 9)
 	requests := map[string][]byte{}
 	for _, file := range files {
-		body, err := os.ReadFile(file)
-		require.NoError(t, err)
+		body := profiletest.FileBytes(t, file)
 		requests[strings.TrimSuffix(filepath.Base(file), ".otlp-logs.pb")] = body
 	}
 	return requests

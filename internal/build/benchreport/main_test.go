@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const output = `goos: linux
@@ -54,16 +56,14 @@ func TestRun(t *testing.T) {
 	page := filepath.Join(folder, "page.md")
 	require.NoError(t, os.WriteFile(page, []byte(before), 0o600))
 	require.NoError(t, run(page, []string{"-count", "3"}))
-	written, err := os.ReadFile(page)
-	require.NoError(t, err)
+	written := profiletest.FileBytes(t, page)
 	assert.Contains(t, string(written), after)
 	require.Error(t, run(page, []string{"-fails"}))
 }
 
 // Each row of the page is measured, or says which program it needs; and its benchmark is there.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/benchmarks.md")
-	require.NoError(t, err)
+	page := profiletest.FileBytes(t, "../../../docs/benchmarks.md")
 	rows := 0
 	for line := range strings.Lines(string(page)) {
 		r := parseRow(strings.TrimSpace(line))
@@ -77,8 +77,7 @@ func TestPage(t *testing.T) {
 		require.NoError(t, err)
 		found := false
 		for _, file := range files {
-			content, err := os.ReadFile(file)
-			require.NoError(t, err)
+			content := profiletest.FileBytes(t, file)
 			found = found || strings.Contains(string(content), "func Benchmark"+name)
 		}
 		assert.True(t, found, r.command)

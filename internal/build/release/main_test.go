@@ -21,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func build(t *testing.T) string {
@@ -37,8 +39,7 @@ func build(t *testing.T) string {
 }
 
 func read(t *testing.T, dir, name string) []byte {
-	content, err := os.ReadFile(filepath.Join(dir, name))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join(dir, name))
 	return content
 }
 
@@ -87,13 +88,11 @@ func TestPackagesHaveTheirFiles(t *testing.T) {
 	const root = "../../../"
 	var made string
 	for _, name := range []string{"Makefile", "internal/build/packages.sh"} {
-		text, err := os.ReadFile(root + name)
-		require.NoError(t, err)
+		text := profiletest.FileBytes(t, root+name)
 		made += string(text)
 	}
 	for _, name := range []string{"collector", "tool"} {
-		text, err := os.ReadFile(root + "config/packages/" + name + ".yaml")
-		require.NoError(t, err)
+		text := profiletest.FileBytes(t, root+"config/packages/"+name+".yaml")
 		sources := regexp.MustCompile(`src: "?([^",$]+)`).FindAllStringSubmatch(string(text), -1)
 		require.NotEmpty(t, sources)
 		for _, source := range sources {

@@ -5,7 +5,6 @@ package cpuprofile
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +26,7 @@ var (
 
 // The output of node --cpu-prof: the profile ends at the anchor, and has all samples except those of (idle).
 func TestNode(t *testing.T) {
-	data, err := os.ReadFile("testdata/node20.cpuprofile")
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, "testdata/node20.cpuprofile")
 	pd, stats, err := Decode(data, events.Options{Anchor: guess})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))

@@ -132,8 +132,7 @@ func TestNodeOfThisMachine(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	data, err := os.ReadFile(filepath.Join(folder, "a.cpuprofile"))
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, filepath.Join(folder, "a.cpuprofile"))
 	var file struct{ Samples, TimeDeltas []int64 }
 	require.NoError(t, json.Unmarshal(data, &file))
 	options := events.Options{Anchor: events.Anchor{EndNanos: uint64(time.Now().UnixNano()), Guess: "arrival"}}
@@ -149,8 +148,7 @@ func TestNodeOfThisMachine(t *testing.T) {
 	assert.InDelta(t, length*1000, p.Period()*int64(len(file.Samples)-1), float64(len(file.Samples)))
 	assert.Contains(t, profiletest.Render(pd), "compute from line 4 ")
 
-	data, err = os.ReadFile(filepath.Join(folder, "a.heapprofile"))
-	require.NoError(t, err)
+	data = profiletest.FileBytes(t, filepath.Join(folder, "a.heapprofile"))
 	pd, _, err = Decode(data, options)
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -172,8 +171,7 @@ func TestAggregatedEqualsGoToolTrace(t *testing.T) {
 			if err != nil {
 				t.Skip("no go tool trace here: ", err)
 			}
-			theirs, err := profile.ParseData(out)
-			require.NoError(t, err)
+			theirs := profiletest.ParsePprof(t, out)
 			want, got := map[string]int64{}, map[string]int64{}
 			for _, s := range theirs.Sample {
 				var frames []string

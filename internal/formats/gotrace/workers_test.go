@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -82,8 +81,7 @@ func TestWorkersOfTheGarbageCollector(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
+			data := pt.FileBytes(t, path)
 			all, others := runningTime(t, data)
 			require.Greater(t, all, others+others/10, "it has workers")
 			options := DefaultOptions()

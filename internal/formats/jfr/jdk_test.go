@@ -63,8 +63,7 @@ func TestRecordingsOfThisMachine(t *testing.T) {
 			want := summaryOf(t, jdk, file)
 			require.Positive(t, want["jdk.ExecutionSample"]+want["jdk.CPUTimeSample"], "%v", want)
 
-			data, err := os.ReadFile(file)
-			require.NoError(t, err)
+			data := profiletest.FileBytes(t, file)
 			pd, stats, err := Decode(data, Options{})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd))

@@ -4,7 +4,6 @@
 package perfscript
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,8 +20,7 @@ var guess = events.Anchor{EndNanos: 1795297434_000000_000, Guess: "arrival"}
 
 // The output of perf 6.1 for a program with two threads, one of which has a space in its name.
 func TestGolden(t *testing.T) {
-	data, err := os.ReadFile("testdata/burn.perf.txt")
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, "testdata/burn.perf.txt")
 	pd, stats, err := Decode(data, events.Options{Anchor: guess})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -94,8 +93,7 @@ func TestEarlierSnapshot(t *testing.T) {
 // snapshots are one small snapshot as Python's pickle writes it in protocols 2 to 5.
 func snapshots(t testing.TB) (all [][]byte) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/protocols.hex")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "testdata/protocols.hex")
 	for line := range strings.FieldsSeq(string(text)) {
 		data, err := hex.DecodeString(line)
 		require.NoError(t, err)

@@ -6,7 +6,6 @@ package compact
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -49,8 +48,7 @@ func BenchmarkPprofBytes(b *testing.B) {
 	messages := captured(b)
 	for _, name := range slices.Sorted(maps.Keys(messages)) {
 		b.Run(name, func(b *testing.B) {
-			payload, err := os.ReadFile(filepath.Join(testdata, name+".pb.gz"))
-			require.NoError(b, err)
+			payload := profiletest.FileBytes(b, filepath.Join(testdata, name+".pb.gz"))
 			plain := len(profiletest.Gunzip(b, payload))
 			ours := len(marshal(b, whole(b, batchOf(all, messages[name]))))
 			for b.Loop() {

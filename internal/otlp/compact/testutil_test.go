@@ -5,7 +5,6 @@ package compact
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,9 +31,7 @@ var capturedProfiles = map[string]pprofile.Profiles{}
 func captured(t testing.TB) map[string]pprofile.Profiles {
 	t.Helper()
 	if len(capturedProfiles) == 0 {
-		files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
-		require.NoError(t, err)
-		require.NotEmpty(t, files)
+		files := profiletest.Glob(t, filepath.Join(testdata, "*.pb.gz"))
 		for _, file := range files {
 			pd := fromPprof(t, filepath.Base(file))
 			pd.MarkReadOnly()
@@ -46,8 +43,7 @@ func captured(t testing.TB) map[string]pprofile.Profiles {
 
 func fromPprof(t testing.TB, file string) pprofile.Profiles {
 	t.Helper()
-	payload, err := os.ReadFile(filepath.Join(testdata, file))
-	require.NoError(t, err)
+	payload := profiletest.FileBytes(t, filepath.Join(testdata, file))
 	pd, err := DecodePprof(payload)
 	require.NoError(t, err)
 	return pd

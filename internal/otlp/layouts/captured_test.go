@@ -5,7 +5,6 @@ package layouts
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -106,8 +105,7 @@ func TestRangesOfTheLocationTable(t *testing.T) {
 	for layout, data := range withoutIndices() {
 		path := filepath.Join("testdata", "ranges", layout.String())
 		profiletest.Golden(t, path+".pb", string(data))
-		text, err := os.ReadFile(path + ".json")
-		require.NoError(t, err)
+		text := profiletest.FileBytes(t, path+".json")
 		for name, unmarshal := range map[string]func() (pprofile.Profiles, Stats, error){
 			"protobuf": func() (pprofile.Profiles, Stats, error) { return Unmarshal(bytes.Clone(data), nil) },
 			"JSON":     func() (pprofile.Profiles, Stats, error) { return UnmarshalJSON(text, nil) },

@@ -5,7 +5,6 @@ package layouts
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // BenchmarkRatio reads a captured message of the current layout alternately by Unmarshal and by pdata, as the
@@ -80,8 +80,7 @@ func currentMessage(b *testing.B, name string) []byte {
 	var batch compact.Batch
 	batch.Reset(compact.Options{OrderByFrequency: true, CombineSamples: true})
 	for _, name := range names {
-		payload, err := os.ReadFile("../../../testdata/pprof/" + name + ".pb.gz")
-		require.NoError(b, err)
+		payload := profiletest.FileBytes(b, "../../../testdata/pprof/"+name+".pb.gz")
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(b, err)
 		batch.Add(pd)

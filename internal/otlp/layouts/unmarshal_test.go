@@ -5,7 +5,6 @@ package layouts
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,8 +25,7 @@ var fixtures = map[string]Layout{
 
 func readFixture(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, filepath.Join("testdata", name))
 	return data
 }
 
@@ -290,8 +288,7 @@ func TestJSONHasOneMessage(t *testing.T) {
 
 // The names that replace old frame types are those of the semantic conventions.
 func TestFrameTypesAreThoseOfTheConventions(t *testing.T) {
-	published, err := os.ReadFile(filepath.Join("..", "testdata", "semconv-1.43.txt"))
-	require.NoError(t, err)
+	published := profiletest.FileBytes(t, filepath.Join("..", "testdata", "semconv-1.43.txt"))
 	for old, renamed := range frameTypes {
 		assert.Contains(t, strings.Fields(string(published)), "profile.frame.type="+renamed, old)
 	}

@@ -5,7 +5,6 @@ package size
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -169,12 +168,9 @@ func TestRealMessagesPass(t *testing.T) {
 		_, err := Logs(worstLogs()[name])
 		assert.NoError(t, err, name)
 	}
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, filepath.Join("..", "..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
 	for _, file := range files {
-		body, err := os.ReadFile(file)
-		require.NoError(t, err)
+		body := profiletest.FileBytes(t, file)
 		memory, err := Logs(body)
 		require.NoError(t, err, file)
 		assert.GreaterOrEqual(t, memory, len(body))

@@ -6,7 +6,6 @@ package decode
 import (
 	"bytes"
 	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -80,8 +79,7 @@ func BenchmarkEncode(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		pd, _, err := Decode(input.payload, Options{})
 		require.NoError(b, err)
-		p, err := profile.ParseData(input.payload)
-		require.NoError(b, err)
+		p := profiletest.ParsePprof(b, input.payload)
 		encoded, _, err := encode.Encode(pd)
 		require.NoError(b, err)
 		require.Len(b, encoded, 1)
@@ -101,11 +99,9 @@ func BenchmarkEncode(b *testing.B) {
 func BenchmarkDelta(b *testing.B) {
 	for _, name := range []string{"go-heap", "go-allocs", "go-mutex", "go-block", "go-compile-nethttp-heap-large",
 		"go-compile-nethttp-heap-huge"} {
-		first, err := os.ReadFile(filepath.Join(testdata, name+".pb.gz"))
-		require.NoError(b, err)
+		first := profiletest.FileBytes(b, filepath.Join(testdata, name+".pb.gz"))
 		second := profiletest.Gzip(grown(b, first, 20))
-		last, err := profile.ParseData(first)
-		require.NoError(b, err)
+		last := profiletest.ParsePprof(b, first)
 		last.Scale(-1)
 		baseline := NewBaseline(1 << 20)
 		_, stats, err := Decode(first, Options{Temporality: kind.StatedCumulative, Baseline: baseline})

@@ -6,7 +6,6 @@ package decode
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,8 +29,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	for _, name := range []string{"cpp-gperftools-legacy.prof", "go-goroutine-debug1.txt"} {
-		data, err := os.ReadFile(filepath.Join(testdata, name))
-		require.NoError(f, err)
+		data := profiletest.FileBytes(f, filepath.Join(testdata, name))
 		f.Add(data[:min(len(data), 4<<10)])
 	}
 	for _, wire := range oddPayloads() {

@@ -5,13 +5,11 @@ package decode
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -23,13 +21,10 @@ import (
 
 // captured returns the captured pprof payloads by file name.
 func captured(t testing.TB) map[string][]byte {
-	files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, filepath.Join(testdata, "*.pb.gz"))
 	payloads := make(map[string][]byte, len(files))
 	for _, file := range files {
-		payload, err := os.ReadFile(file)
-		require.NoError(t, err)
+		payload := profiletest.FileBytes(t, file)
 		payloads[filepath.Base(file)] = payload
 	}
 	return payloads
@@ -58,8 +53,7 @@ func TestDecodeCapturedPayloads(t *testing.T) {
 			pd, stats, err := Decode(payload, Options{})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd))
-			want, err := profile.ParseData(payload)
-			require.NoError(t, err)
+			want := profiletest.ParsePprof(t, payload)
 			assert.Equal(t, len(want.Sample), stats.Samples)
 			assert.Zero(t, stats.DroppedSamples())
 			assert.Zero(t, stats.Repaired)

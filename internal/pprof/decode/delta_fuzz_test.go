@@ -85,8 +85,7 @@ func hasNegativeCount(p *profile.Profile) bool {
 
 // grown returns a payload in which every n-th sample has counted more.
 func grown(t testing.TB, payload []byte, n int) []byte {
-	p, err := profile.ParseData(payload)
-	require.NoError(t, err)
+	p := profiletest.ParsePprof(t, payload)
 	for i, s := range p.Sample {
 		for k, v := range s.Value {
 			if i%n == 0 && naiveIsCumulative(p.SampleType[k]) {

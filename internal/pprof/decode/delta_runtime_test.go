@@ -16,9 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // deltaProcessDir names the folder into which the test binary, run once more, writes its profiles.
@@ -110,8 +111,7 @@ func runDeltaProcess(t *testing.T) map[string][][]byte {
 	payloads := map[string][][]byte{}
 	for _, kind := range []string{"allocs", "block", "mutex"} {
 		for step := range deltaProcessWork {
-			payload, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(kind, step)))
-			require.NoError(t, err)
+			payload := profiletest.FileBytes(t, filepath.Join(dir, fmt.Sprint(kind, step)))
 			payloads[kind] = append(payloads[kind], payload)
 		}
 	}
@@ -125,8 +125,7 @@ func TestDeltaOfARealProcess(t *testing.T) {
 			s, naive := newDeltaSteps(t, 0), &naiveBaseline{}
 			total := int64(0)
 			for step, payload := range payloads {
-				p, err := profile.ParseData(payload)
-				require.NoError(t, err)
+				p := profiletest.ParsePprof(t, payload)
 				pd, stats := s.next(payload)
 				want := naive.delta(p, s.at)
 				*naive = want.next

@@ -5,12 +5,10 @@ package decode
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,8 +19,7 @@ import (
 
 func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 	file := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(testdata, name))
-		require.NoError(t, err)
+		data := pt.FileBytes(t, filepath.Join(testdata, name))
 		return data
 	}
 	heap := captured(t)["go-heap.pb.gz"]
@@ -107,8 +104,7 @@ func TestDecodeLimits(t *testing.T) {
 		assert.Equal(t, 60, stats.Samples)
 	})
 	t.Run("stack depth", func(t *testing.T) {
-		p, err := profile.ParseData(heap)
-		require.NoError(t, err)
+		p := pt.ParsePprof(t, heap)
 		deep := 0
 		for _, s := range p.Sample {
 			if len(s.Location) > 10 {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"mime/multipart"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -191,8 +190,7 @@ func requireComesBack(t require.TestingT, pd pprofile.Profiles) {
 
 // The payloads of dd-trace for Node have the time of each sample of the wall clock and of each event.
 func TestTimestampsOfDatadog(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("testdata", "dd-trace", "input.body"))
-	require.NoError(t, err)
+	body := profiletest.FileBytes(t, filepath.Join("testdata", "dd-trace", "input.body"))
 	form := multipart.NewReader(bytes.NewReader(body), "151e358505afa95f")
 	seen := map[string]int{}
 	for {

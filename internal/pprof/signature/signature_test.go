@@ -4,7 +4,6 @@
 package signature_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // Texts that are not profiles are described, and no format is recognised in them.
@@ -103,7 +103,6 @@ func TestFormats(t *testing.T) {
 		require.True(t, ok)
 		assert.Equal(t, string(want), s.Format)
 	}
-	data, err := os.ReadFile("../../../testdata/pprof/cpp-gperftools-legacy.prof")
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, "../../../testdata/pprof/cpp-gperftools-legacy.prof")
 	assert.Contains(t, signature.Describe(data), "gperftools")
 }

@@ -4,7 +4,6 @@
 package hec
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -20,17 +19,14 @@ import (
 
 func captured(t testing.TB) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, filepath.Join("..", "..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
 	return files
 }
 
 // What Write writes of real requests reads back as the same profiles.
 func TestEventsReadBack(t *testing.T) {
 	for _, file := range captured(t) {
-		body, err := os.ReadFile(file)
-		require.NoError(t, err)
+		body := profiletest.FileBytes(t, file)
 		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 		require.NoError(t, err)
 		events, _, err := Write(ld, 0)
@@ -86,8 +82,7 @@ func FuzzEventsCost(f *testing.F) {
 
 func FuzzEvents(f *testing.F) {
 	for _, file := range captured(f) {
-		body, err := os.ReadFile(file)
-		require.NoError(f, err)
+		body := profiletest.FileBytes(f, file)
 		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 		require.NoError(f, err)
 		events, _, err := Write(ld, 0)

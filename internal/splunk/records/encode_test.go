@@ -4,7 +4,6 @@
 package records
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -52,8 +51,7 @@ func pprofs(t testing.TB) map[string]pprofile.Profiles {
 	require.NoError(t, err)
 	all := map[string]pprofile.Profiles{}
 	for _, file := range files {
-		payload, err := os.ReadFile(file)
-		require.NoError(t, err)
+		payload := profiletest.FileBytes(t, file)
 		pd, _, err := decode.Decode(payload, decode.Options{IncludeOriginalPayload: len(payload) < 10_000})
 		if err == nil && pd.SampleCount() > 0 && len(payload) < 200_000 {
 			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", filepath.Base(file))

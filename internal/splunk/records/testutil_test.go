@@ -6,7 +6,6 @@ package records
 import (
 	"bytes"
 	"encoding/base64"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,13 +22,11 @@ import (
 func captured(t testing.TB) map[string]plog.Logs {
 	t.Helper()
 	const suffix = ".otlp-logs.pb"
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "splunk", "*"+suffix))
-	require.NoError(t, err)
+	files := profiletest.Glob(t, filepath.Join("..", "..", "..", "testdata", "splunk", "*"+suffix))
 	require.Len(t, files, 9)
 	requests := map[string]plog.Logs{}
 	for _, file := range files {
-		body, err := os.ReadFile(file)
-		require.NoError(t, err)
+		body := profiletest.FileBytes(t, file)
 		request := plogotlp.NewExportRequest()
 		require.NoError(t, request.UnmarshalProto(body))
 		requests[strings.TrimSuffix(filepath.Base(file), suffix)] = request.Logs()

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -24,14 +23,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	querypkg "github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // BenchmarkPushBesideQueries compares the slowest hundredth of pushes over HTTP while four clients ask for flame graphs
 // and tables of an hour, one after the other, with that while nobody asks: 2,000 pushes of each, in alternation.
 func BenchmarkPushBesideQueries(b *testing.B) {
 	const rounds, pushes, clients = 20, 100, 4
-	payload, err := os.ReadFile("../../../testdata/pprof/go-cpu-labels.pb.gz")
-	require.NoError(b, err)
+	payload := profiletest.FileBytes(b, "../../../testdata/pprof/go-cpu-labels.pb.gz")
 	pd, _, err := decode.Decode(payload, decode.Options{})
 	require.NoError(b, err)
 	pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "shop")

@@ -17,7 +17,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -112,8 +111,7 @@ func TestTypesOfOneName(t *testing.T) {
 	} {
 		status, body := get("/profiles/shop/process_cpu" + query)
 		require.Equal(t, http.StatusOK, status, body)
-		p, err := profile.ParseData([]byte(body))
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, []byte(body))
 		var names []string
 		for _, typ := range p.SampleType {
 			names = append(names, typ.Type)
@@ -159,8 +157,7 @@ func TestObservationsOfDeepStacks(t *testing.T) {
 	get := serve(t, build(samples...))
 	status, body := get("/profiles/shop/process_cpu?timestamps=true")
 	require.Equal(t, http.StatusOK, status, body[:min(len(body), 200)])
-	p, err := profile.ParseData([]byte(body))
-	require.NoError(t, err)
+	p := profiletest.ParsePprof(t, []byte(body))
 	assert.Len(t, p.Sample, stacks*observations)
 }
 
@@ -276,8 +273,7 @@ func TestSumsDoNotWrap(t *testing.T) {
 				path := "/profiles?" + strings.Replace(of, "process_cpu", "process_cpu"+suffix, 1) + "&" + span
 				check(path, ask(http.MethodGet, strings.Replace(path, "memory", "memory"+suffix, 1), ""))
 			}
-			p, err := profile.ParseData([]byte(ask(http.MethodGet, "/profiles?"+of+"&"+span, "")))
-			require.NoError(t, err)
+			p := profiletest.ParsePprof(t, []byte(ask(http.MethodGet, "/profiles?"+of+"&"+span, "")))
 			for _, sample := range p.Sample {
 				assert.Positive(t, sample.Value[0], where)
 			}

@@ -4,7 +4,6 @@
 package blockfile
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // fill sets all fields that a block keeps to different values, except those that are sets of attributes.
@@ -76,8 +76,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 
 // docs/store.md names every column and every field.
 func TestFormatIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/store.md")
-	require.NoError(t, err)
+	page := profiletest.FileBytes(t, "../../../docs/store.md")
 	parts := regexp.MustCompile(`(?m)^(?:\*\*|\| )([a-z]+\.[a-z]+)(?::\*\*| \|)`).Split(string(page), -1)
 	names := regexp.MustCompile(`(?m)^(?:\*\*|\| )([a-z]+\.[a-z]+)(?::\*\*| \|)`).FindAllStringSubmatch(string(page), -1)
 	about := map[string]string{}

@@ -279,15 +279,12 @@ func TestWaiting(t *testing.T) {
 func TestCaptures(t *testing.T) {
 	expected := map[string][]string{}
 	looked := 0.0
-	files, err := filepath.Glob("../../../testdata/pprof/*.pb.gz")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, "../../../testdata/pprof/*.pb.gz")
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Size() > 1<<20 {
 			continue
 		}
-		payload, err := os.ReadFile(file)
-		require.NoError(t, err)
+		payload := profiletest.FileBytes(t, file)
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(t, err)
 		// they are old, and are kept under the time of their arrival

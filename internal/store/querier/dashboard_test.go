@@ -6,7 +6,6 @@ package querier
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,8 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const grafanaFolder = "../../../config/grafana/"
@@ -42,15 +43,13 @@ type dashboard struct {
 // Each query of the dashboard, as the data source asks it, has an answer: a stand-in for Grafana, which cannot be had
 // in a test.
 func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile(grafanaFolder + "dashboards/profiles.json")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, grafanaFolder+"dashboards/profiles.json")
 	var d dashboard
 	require.NoError(t, json.Unmarshal(text, &d))
 	var provisioned struct {
 		Datasources []struct{ Type, Access, URL string }
 	}
-	text, err = os.ReadFile(grafanaFolder + "provisioning/datasources/profiles.yaml")
-	require.NoError(t, err)
+	text = profiletest.FileBytes(t, grafanaFolder+"provisioning/datasources/profiles.yaml")
 	require.NoError(t, yaml.Unmarshal(text, &provisioned))
 	require.Len(t, provisioned.Datasources, 1)
 	source := provisioned.Datasources[0]

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // pushed is a pprof as a client pushes it: with a name and labels.
@@ -164,10 +164,8 @@ func captured(t testing.TB, end time.Time) (list []pushed) {
 		"go-cpu-labels": "process_cpu", "go-heap": "memory", "go-mutex": "mutex", "go-goroutine": "goroutine",
 		"go-block": "block",
 	} {
-		payload, err := os.ReadFile("../../../testdata/pprof/" + file + ".pb.gz")
-		require.NoError(t, err)
-		p, err := profile.ParseData(payload)
-		require.NoError(t, err)
+		payload := profiletest.FileBytes(t, "../../../testdata/pprof/"+file+".pb.gz")
+		p := profiletest.ParsePprof(t, payload)
 		p.TimeNanos, p.DurationNanos = end.Add(-time.Minute).UnixNano(), 15e9
 		var b bytes.Buffer
 		require.NoError(t, p.Write(&b))

@@ -23,15 +23,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // day returns CPU profiles of services for the day before end, one a minute and service. Each service has a fifth of
 // the stacks of a large program, and each profile a few of them, mostly the same ones.
 func day(t testing.TB, r *rand.Rand, end time.Time, services int) (list []pushed) {
-	payload, err := os.ReadFile("../../../testdata/pprof/go-build-merged-cpu-large.pb.gz")
-	require.NoError(t, err)
-	all, err := profile.ParseData(payload)
-	require.NoError(t, err)
+	payload := profiletest.FileBytes(t, "../../../testdata/pprof/go-build-merged-cpu-large.pb.gz")
+	all := profiletest.ParsePprof(t, payload)
 	for service := range services {
 		own := slices.Clone(all.Sample)
 		r.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })

@@ -35,6 +35,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // The answers of a real Pyroscope, whose server E2E_PYROSCOPE_SERVER names, are those of a store that has the same
@@ -139,10 +140,8 @@ func compareProfilecli(t *testing.T, theirs, ours string, now time.Time) {
 	stacks := func(t *testing.T, address string, args []string) any {
 		file := filepath.Join(t.TempDir(), "pprof")
 		run(t, address, append(args, "--output=pprof="+file))
-		payload, err := os.ReadFile(file)
-		require.NoError(t, err)
-		p, err := profile.ParseData(payload)
-		require.NoError(t, err)
+		payload := profiletest.FileBytes(t, file)
+		p := profiletest.ParsePprof(t, payload)
 		require.NotEmpty(t, p.Sample)
 		return stacksText(p)
 	}
@@ -207,8 +206,7 @@ func compare(want, got any) (reason string) {
 func withoutTypes(t testing.TB, list []pushed) []pushed {
 	list = slices.Clone(list)
 	for i := range list {
-		p, err := profile.ParseData(list[i].payload)
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, list[i].payload)
 		for _, f := range p.Function {
 			f.Name, f.SystemName = withoutShapes(f.Name), withoutShapes(f.SystemName)
 		}

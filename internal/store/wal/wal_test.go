@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // written returns a log with a file of some records, where these end, and its bytes.
@@ -28,8 +29,7 @@ func written(t *testing.T) (l *Log, ends []int, file []byte) {
 		ends = append(ends, ends[i]+len(record))
 	}
 	require.NoError(t, l.Close())
-	file, err := os.ReadFile(l.Path(1))
-	require.NoError(t, err)
+	file = profiletest.FileBytes(t, l.Path(1))
 	require.Len(t, file, ends[4])
 	return l, ends, file
 }
@@ -62,8 +62,7 @@ func TestTornEnds(t *testing.T) {
 			n, fault := read(t, l, append(bytes.Clone(file[:size]), make([]byte, zeros)...))
 			require.Equal(t, whole, n)
 			require.Equal(t, &Fault{Path: l.Path(1), At: ends[whole], Err: ErrTorn}, fault, "%d bytes", size)
-			cut, err := os.ReadFile(l.Path(1))
-			require.NoError(t, err)
+			cut := profiletest.FileBytes(t, l.Path(1))
 			require.Equal(t, string(file[:ends[whole]]), string(cut))
 		}
 	}
@@ -89,8 +88,7 @@ func TestWrongBytes(t *testing.T) {
 			require.NotNil(t, fault)
 			require.Equal(t, ends[whole], fault.At)
 			require.NotErrorIs(t, fault.Err, ErrTorn, "byte %d", i)
-			left, err := os.ReadFile(l.Path(1))
-			require.NoError(t, err)
+			left := profiletest.FileBytes(t, l.Path(1))
 			require.Equal(t, wrong, left)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // smallDisk mounts a disk of 24 MB. A file takes half of it; free removes that file.
@@ -117,12 +118,9 @@ func TestKilledFileExporter(t *testing.T) {
 func (l *ledger) addFiles(t *testing.T, folder string) {
 	t.Helper()
 	incomplete := 0
-	files, err := filepath.Glob(folder + "/*.jsonl")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, folder+"/*.jsonl")
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, file)
 		for line := range bytes.Lines(content) {
 			whole := max(0, bytes.LastIndex(line, []byte(`{"resourceProfiles":`)))
 			incomplete += min(whole, 1)

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const mib = 1 << 20
@@ -98,9 +99,7 @@ func TestAllConfigurations(t *testing.T) {
 	for pattern, prefix := range map[string]string{"config/*.yaml": "",
 		"config/kubernetes/components/*/*set.yaml":       kubernetes,
 		"config/kubernetes/components/*/deployment.yaml": kubernetes} {
-		files, err := filepath.Glob(filepath.Join(collectortest.Repository, pattern))
-		require.NoError(t, err)
-		require.NotEmpty(t, files)
+		files := profiletest.Glob(t, filepath.Join(collectortest.Repository, pattern))
 		for _, file := range files {
 			name := "config/" + filepath.Base(file)
 			if prefix != "" {

@@ -5,7 +5,6 @@ package components
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const (
@@ -56,8 +56,7 @@ func metadataOf(t *testing.T, folder string) (m metadata) {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, path)
 	return string(content)
 }
 

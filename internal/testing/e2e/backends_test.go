@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -110,8 +109,7 @@ type backendCheck func(t *testing.T) (variable string, check func(*testing.T, *c
 func TestBackendConfigsReceiveWhatStandaloneDoes(t *testing.T) {
 	t.Parallel()
 	received := func(path string) map[string]any {
-		data, err := os.ReadFile(filepath.Join(repository, "config", path))
-		require.NoError(t, err)
+		data := profiletest.FileBytes(t, filepath.Join(repository, "config", path))
 		var config struct {
 			Receivers map[string]struct {
 				Protocols map[string]any
@@ -248,10 +246,8 @@ func TestBackendConfigs(t *testing.T) {
 func capturedBySDK(t *testing.T, n int) (name string, data []byte) {
 	t.Helper()
 	file := filepath.Join(repository, "testdata", "pyroscope", "go", fmt.Sprintf("request-%d", n))
-	body, err := os.ReadFile(file + ".body")
-	require.NoError(t, err)
-	text, err := os.ReadFile(file + ".json")
-	require.NoError(t, err)
+	body := profiletest.FileBytes(t, file+".body")
+	text := profiletest.FileBytes(t, file+".json")
 	var request struct{ Headers http.Header }
 	require.NoError(t, json.Unmarshal(text, &request))
 	_, params, err := mime.ParseMediaType(request.Headers.Get("Content-Type"))
@@ -270,8 +266,7 @@ func capturedBySDK(t *testing.T, n int) (name string, data []byte) {
 		return data
 	}
 	data = part("profile")
-	p, err := profile.ParseData(data)
-	require.NoError(t, err)
+	p := profiletest.ParsePprof(t, data)
 	config := string(part("sample_type_config"))
 	switch typ := p.SampleType[0].Type; {
 	case typ == "samples":
@@ -336,8 +331,7 @@ service:
 	}, startTimeout, 50*time.Millisecond)
 	c.Terminate(t)
 	for name, data := range captured {
-		want, err := profile.ParseData(data)
-		require.NoError(t, err)
+		want := profiletest.ParsePprof(t, data)
 		require.Contains(t, got, name)
 		if name != "goroutine" { // differences last 1 ns at least
 			want.DurationNanos = max(want.DurationNanos, 1)

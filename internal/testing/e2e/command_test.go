@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,14 +13,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func configs(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, "config", "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, filepath.Join(repository, "config", "*.yaml"))
 	for i, file := range files {
+		var err error
 		files[i], err = filepath.Rel(repository, file)
 		require.NoError(t, err)
 	}
@@ -64,8 +63,7 @@ func TestManifestsAreValid(t *testing.T) {
 // chartConfig returns the configuration that a page adds to the agent by the chart's values.
 func chartConfig(t *testing.T, page string) (config string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", page))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join(repository, "docs", page))
 	_, block, ok := strings.Cut(string(text), "```yaml of the chart\nagent:\n")
 	require.True(t, ok)
 	block, _, _ = strings.Cut(block, "```")
@@ -127,8 +125,7 @@ func TestVersion(t *testing.T) {
 	var manifest struct {
 		Dist struct{ Name, Version string }
 	}
-	content, err := os.ReadFile(filepath.Join(repository, "builder-config.yaml"))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join(repository, "builder-config.yaml"))
 	require.NoError(t, yaml.Unmarshal(content, &manifest))
 
 	out, err := command(t, "--version")

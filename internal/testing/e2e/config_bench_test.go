@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const (
@@ -234,10 +235,8 @@ func benchPayloads(b *testing.B) (rounds [][]benchPayload) {
 	captured := map[string]*profile.Profile{}
 	kinds := []string{"go-cpu-labels", "go-allocs", "go-goroutine", "go-block", "go-mutex"}
 	for _, kind := range kinds {
-		body, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", kind+".pb.gz"))
-		require.NoError(b, err)
-		captured[kind], err = profile.ParseData(body)
-		require.NoError(b, err)
+		body := profiletest.FileBytes(b, filepath.Join(repository, "testdata", "pprof", kind+".pb.gz"))
+		captured[kind] = profiletest.ParsePprof(b, body)
 	}
 	for range 4 {
 		var payloads []benchPayload

@@ -30,6 +30,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/podtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // doorsOf are the files whose ports have marks for TLS and tokens: all that run as they are and open a port for data.
@@ -53,8 +54,7 @@ var endpointOfDoor = regexp.MustCompile(`(?m)^( +)endpoint: \$\{env:(PPROF|STATU
 // Each address of each file has its lines for TLS and for the token.
 func TestEveryDoorHasAMark(t *testing.T) {
 	for _, file := range doorsOf(t) {
-		content, err := os.ReadFile(filepath.Join(repository, file))
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, filepath.Join(repository, file))
 		doors := endpointOfDoor.FindAllStringSubmatch(string(content), -1)
 		assert.NotEmpty(t, doors, file)
 		for _, door := range doors {
@@ -75,8 +75,7 @@ func TestEveryDoorHasAMark(t *testing.T) {
 func TestEveryBackendHasAMark(t *testing.T) {
 	binary, err := collectortest.Binary()
 	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(repository, "config", "backends", "*.yaml"))
-	require.NoError(t, err)
+	files := profiletest.Glob(t, filepath.Join(repository, "config", "backends", "*.yaml"))
 	require.Greater(t, len(files), 6)
 	token := newFile(t, "token", []byte("token"))
 	for _, file := range files {
@@ -91,8 +90,7 @@ func TestEveryBackendHasAMark(t *testing.T) {
 
 // The commands of docs/tls.md do what the tests do.
 func TestCommandsThatRemoveMarks(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "tls.md"))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join(repository, "docs", "tls.md"))
 	for _, command := range []string{
 		"sed -E '/^ *#[^ ]/ s/#//' config/standalone.yaml > secured.yaml",
 		"sed 's/# @backend //' config/agent.yaml > agent-tls.yaml",
@@ -140,16 +138,14 @@ func TestEveryDoorIsClosed(t *testing.T) {
 func testEveryDoorOfPods(t *testing.T, as identity) {
 	secret := map[string]string{"tokens": "another-token\ntoken-of-clients\n", "agents-token": "token-of-clients"}
 	for name, file := range map[string]string{"tls.crt": as.certFile, "tls.key": as.keyFile, "ca.crt": as.certFile} {
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, file)
 		secret[name] = string(content)
 	}
 	manifests := t.TempDir()
 	require.NoError(t, os.CopyFS(manifests, os.DirFS(filepath.Join(repository, podtest.Manifests))))
 	edit := func(t *testing.T, overlay, component string) {
 		file := filepath.Join(manifests, "overlays", overlay, "kustomization.yaml")
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, file)
 		edited := strings.Replace(string(content), "# - ../../components/"+component+"\n", "- ../../components/"+component+"\n", 1)
 		require.NotEqual(t, string(content), edited)
 		require.NoError(t, os.WriteFile(file, []byte(edited), 0o600))

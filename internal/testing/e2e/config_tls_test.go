@@ -13,7 +13,6 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // uncommented writes a copy of a configuration without the marks that comment lines out, and returns its path.
@@ -59,8 +59,7 @@ func newIdentity(t *testing.T) identity {
 // pool returns a pool of this certificate alone.
 func (i identity) pool(t *testing.T) *x509.CertPool {
 	t.Helper()
-	certificate, err := os.ReadFile(i.certFile)
-	require.NoError(t, err)
+	certificate := profiletest.FileBytes(t, i.certFile)
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(certificate))
 	return pool

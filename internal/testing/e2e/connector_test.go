@@ -6,7 +6,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -75,8 +74,7 @@ func TestConnectorTakesProfilesOutOfLogs(t *testing.T) {
 		require.NoError(t, profiletest.Check(got[name][0]), name)
 		require.NoError(t, profiletest.Equal(pd, got[name][0]), name)
 	}
-	content, err := os.ReadFile(filepath.Join(c.outputDir, "logs", "logs.jsonl"))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join(c.outputDir, "logs", "logs.jsonl"))
 	require.Equal(t, len(requests), bytes.Count(content, []byte("\n")))
 	for line := range bytes.Lines(content) {
 		ld, err := new(plog.JSONUnmarshaler).UnmarshalLogs(line)

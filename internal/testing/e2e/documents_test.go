@@ -37,8 +37,7 @@ func TestDocuments(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, page := range pages(t) {
-		content, err := os.ReadFile(filepath.Join(repository, page))
-		require.NoError(t, err)
+		content := profiletest.FileBytes(t, filepath.Join(repository, page))
 		var script strings.Builder
 		for _, block := range fenced.FindAllStringSubmatch(string(content), -1) {
 			language, mark, text := block[1], block[2], block[3]

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // BenchmarkGateway sends captured profiles of a few services to a gateway, which sends them to a second collector, with
@@ -79,8 +79,7 @@ func benchMessages(b *testing.B) []pprofile.Profiles {
 			if strings.Contains(file, "go-compile-") {
 				continue
 			}
-			payload, err := os.ReadFile(file)
-			require.NoError(b, err)
+			payload := profiletest.FileBytes(b, file)
 			pd, _, err := decode.Decode(payload, decode.Options{})
 			require.NoError(b, err)
 			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", round%3))

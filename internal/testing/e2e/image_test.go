@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // hardened are the flags with which the image should run: without capabilities or a way to get them, and with nothing
@@ -73,8 +74,7 @@ func TestImage(t *testing.T) {
 
 // TestBaseImagesArePinned checks that the Dockerfile names every image by its digest.
 func TestBaseImagesArePinned(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join(repository, "Dockerfile"))
 	images := regexp.MustCompile(`(?m)^ARG [A-Z_]*IMAGE=(.*)$`).FindAllStringSubmatch(string(text), -1)
 	require.Len(t, images, 2)
 	for _, image := range images {
@@ -88,8 +88,7 @@ func TestBaseImagesArePinned(t *testing.T) {
 
 // TestImageHasTheSources checks that .dockerignore leaves every package of both binaries to the build of the image.
 func TestImageHasTheSources(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, ".dockerignore"))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join(repository, ".dockerignore"))
 	rules := strings.Fields(regexp.MustCompile(`(?m)^#.*`).ReplaceAllString(string(text), ""))
 	var list string
 	for _, program := range []string{"otelcol-profiles", "profiletool"} {
@@ -196,8 +195,7 @@ func (c *container) logs(t *testing.T) string { return podman(t, "logs", c.name)
 func (c *container) requireHardened(t *testing.T) {
 	t.Helper()
 	process := "/proc/" + podman(t, "inspect", "--format={{.State.Pid}}", c.name)
-	status, err := os.ReadFile(process + "/status")
-	require.NoError(t, err)
+	status := profiletest.FileBytes(t, process+"/status")
 	for name, want := range map[string]string{
 		"Uid": "65532 65532 65532 65532", "Gid": "65532 65532 65532 65532", "NoNewPrivs": "1",
 		"CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapBnd": "0000000000000000",
@@ -207,8 +205,7 @@ func (c *container) requireHardened(t *testing.T) {
 		line, _, _ := strings.Cut(rest, "\n")
 		require.Equal(t, want, strings.Join(strings.Fields(line), " "), name)
 	}
-	mounts, err := os.ReadFile(process + "/mounts")
-	require.NoError(t, err)
+	mounts := profiletest.FileBytes(t, process+"/mounts")
 	require.Regexp(t, `(?m)^\S+ / \S+ ro,`, string(mounts))
 	require.Regexp(t, `(?m)^\S+ /var/lib/otelcol-profiles \S+ rw,`, string(mounts))
 	for line := range strings.Lines(string(mounts)) {

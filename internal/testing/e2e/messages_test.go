@@ -7,10 +7,10 @@ import (
 	"iter"
 	"testing"
 
-	"github.com/google/pprof/profile"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // located is a profile with what it belongs to in its message.
@@ -118,8 +118,7 @@ type valueType struct{ name, unit string }
 // sumsOfPprof adds up the values of each sample type.
 func sumsOfPprof(t *testing.T, payload []byte) map[valueType]int64 {
 	t.Helper()
-	p, err := profile.ParseData(payload)
-	require.NoError(t, err)
+	p := profiletest.ParsePprof(t, payload)
 	sums := map[valueType]int64{}
 	for i, of := range p.SampleType {
 		key := valueType{of.Type, of.Unit}

@@ -29,8 +29,7 @@ func installNPM(t *testing.T, variable, folder string) (copied string) {
 func installShop(t *testing.T, variable, folder string) (copied string) {
 	t.Helper()
 	copied = installNPM(t, variable, folder)
-	shop, err := os.ReadFile(filepath.Join("testdata", "shop.js"))
-	require.NoError(t, err)
+	shop := profiletest.FileBytes(t, filepath.Join("testdata", "shop.js"))
 	require.NoError(t, os.WriteFile(filepath.Join(copied, "shop.js"), shop, 0o600))
 	return copied
 }

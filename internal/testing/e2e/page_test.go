@@ -98,8 +98,7 @@ func pushForPage(t *testing.T, c *collector) pageProfiles {
 	captured := capturedPayloads(t)
 	var pushed pageProfiles
 	parse := func(name string) *profile.Profile {
-		p, err := profile.ParseData(captured[name])
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, captured[name])
 		return p
 	}
 	pushed.eu, pushed.us = parse("go-build-merged-cpu-large.pb.gz"), parse("go-cpu-labels.pb.gz")
@@ -322,17 +321,13 @@ func (p pageProfiles) expected() pageExpectation {
 // requireDownloads compares the files that the browser saved with the profiles that were pushed.
 func requireDownloads(t *testing.T, folder string, pushed pageProfiles) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, "download.pb.gz"))
-	require.NoError(t, err)
-	got, err := profile.ParseData(data)
-	require.NoError(t, err)
+	data := profiletest.FileBytes(t, filepath.Join(folder, "download.pb.gz"))
+	got := profiletest.ParsePprof(t, data)
 	require.NoError(t, profiletest.EqualPprof(pushed.eu, got))
 
-	collapsed, err := os.ReadFile(filepath.Join(folder, "download.collapsed"))
-	require.NoError(t, err)
+	collapsed := profiletest.FileBytes(t, filepath.Join(folder, "download.collapsed"))
 	require.Regexp(t, `(?m)^\S.*;\S.* \d+$`, string(collapsed))
-	speedscope, err := os.ReadFile(filepath.Join(folder, "download.speedscope.json"))
-	require.NoError(t, err)
+	speedscope := profiletest.FileBytes(t, filepath.Join(folder, "download.speedscope.json"))
 	var document struct {
 		Schema   string `json:"$schema"`
 		Profiles []any  `json:"profiles"`

@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const (
@@ -97,8 +97,7 @@ func peerBinary(b *testing.B, variable string) string {
 
 // writePeerConfig fills in a configuration of testdata/peers.
 func writePeerConfig(b *testing.B, name string, targets []string, next string) string {
-	config, err := os.ReadFile(filepath.Join("testdata", "peers", name))
-	require.NoError(b, err)
+	config := profiletest.FileBytes(b, filepath.Join("testdata", "peers", name))
 	filled := strings.NewReplacer("TARGETS", strings.Join(targets, ", "), "NEXT", next).Replace(string(config))
 	return newFile(b, name, []byte(filled))
 }
@@ -122,10 +121,8 @@ type peerTargetFleet struct {
 func startPeerTargets(b *testing.B) *peerTargetFleet {
 	fleet := &peerTargetFleet{snapshots: map[string][][]byte{}}
 	for path, kind := range peerKinds {
-		body, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", kind+".pb.gz"))
-		require.NoError(b, err)
-		captured, err := profile.ParseData(body)
-		require.NoError(b, err)
+		body := profiletest.FileBytes(b, filepath.Join(repository, "testdata", "pprof", kind+".pb.gz"))
+		captured := profiletest.ParsePprof(b, body)
 		for service := range benchServices {
 			name := fmt.Sprint("service-", service)
 			for round := range peerRounds {

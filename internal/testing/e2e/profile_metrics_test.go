@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const profileMetricsConfig = `yaml:
@@ -101,8 +102,7 @@ func TestProfileMetrics(t *testing.T) {
 // readMetrics returns the metrics that a collector has written.
 func readMetrics(t *testing.T, c *collector) (all []pmetric.Metrics) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(c.outputDir, "metrics", "metrics.jsonl"))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join(c.outputDir, "metrics", "metrics.jsonl"))
 	for line := range bytes.Lines(content) {
 		md, err := new(pmetric.JSONUnmarshaler).UnmarshalMetrics(line)
 		require.NoError(t, err)
@@ -122,8 +122,7 @@ func attribute(m pcommon.Map, key string) string {
 // and a heap: two and four sample types, of which one is CPU time over five seconds.
 func TestContribConnectors(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "metrics.md"))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join(repository, "docs", "metrics.md"))
 	_, section, ok := strings.Cut(string(text), "## How much arrives")
 	require.True(t, ok)
 	_, block, _ := strings.Cut(section, "```yaml part\n")

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -131,8 +130,7 @@ func pushServices(t *testing.T, client pprofileotlp.GRPCClient, since, elapsed t
 // shortRules writes profiles.yaml with short times.
 func shortRules(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository, "config", "monitoring", "profiles.yaml"))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join(repository, "config", "monitoring", "profiles.yaml"))
 	short := shortTimes.Replace(string(content))
 	require.NotRegexp(t, `[^"]\b\d+[mhd]\b`,
 		regexp.MustCompile(`#.*|(summary|description):.*`).ReplaceAllString(short, ""), "times that are not short")

@@ -4,11 +4,9 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -22,13 +20,10 @@ const hugePayload = "go-compile-nethttp-heap-huge.pb.gz"
 // capturedPayloads returns the pprof files of testdata, by name.
 func capturedPayloads(t *testing.T) map[string][]byte {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, "testdata", "pprof", "*.pb.gz"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, filepath.Join(repository, "testdata", "pprof", "*.pb.gz"))
 	payloads := map[string][]byte{}
 	for _, file := range files {
-		payload, err := os.ReadFile(file)
-		require.NoError(t, err)
+		payload := profiletest.FileBytes(t, file)
 		payloads[filepath.Base(file)] = payload
 	}
 	return payloads
@@ -48,14 +43,12 @@ func requireIdentity(t *testing.T, pd pprofile.Profiles) {
 // requireSame requires that pd equals the payload: by the sums in OTLP, and, as pprof again, sample by sample.
 func requireSame(t *testing.T, payload []byte, pd pprofile.Profiles) {
 	t.Helper()
-	want, err := profile.ParseData(payload)
-	require.NoError(t, err)
+	want := profiletest.ParsePprof(t, payload)
 	require.Equal(t, sumsOfPprof(t, payload), sumsOfOTLP(profilesIn(pd)))
 
 	encoded, _, err := encode.Encode(pd)
 	require.NoError(t, err)
 	require.Len(t, encoded, 1)
-	got, err := profile.ParseData(encoded[0].Bytes)
-	require.NoError(t, err)
+	got := profiletest.ParsePprof(t, encoded[0].Bytes)
 	require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero()))
 }

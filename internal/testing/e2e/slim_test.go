@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // TestPartsOfTheBuild compares the lists of components: each build has only components of the next larger one, in the
@@ -43,8 +44,7 @@ func TestPartsOfTheBuild(t *testing.T) {
 
 func builderConfig(t *testing.T, name string) (read map[string]any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, name))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join(repository, name))
 	require.NoError(t, yaml.Unmarshal(text, &read))
 	return read
 }
@@ -64,8 +64,7 @@ func TestModulesHaveOneVersion(t *testing.T) {
 
 func moduleVersions(t *testing.T, name string) map[string]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository, name))
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, filepath.Join(repository, name))
 	versions := map[string]string{}
 	for line := range strings.Lines(string(content)) {
 		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) >= 2 &&
@@ -119,8 +118,7 @@ func TestRunBuildsTheSmallest(t *testing.T) {
 
 // TestSlimNamesTheFullBuild checks the errors about what only the full build has.
 func TestSlimNamesTheFullBuild(t *testing.T) {
-	config, err := os.ReadFile(filepath.Join(repository, agentConfig))
-	require.NoError(t, err)
+	config := profiletest.FileBytes(t, filepath.Join(repository, agentConfig))
 	for name, tc := range map[string]struct{ from, to, want string }{
 		"discovery": {
 			`file_sd_configs:`, "kubernetes_sd_configs: [{role: pod}]\n          file_sd_configs:",

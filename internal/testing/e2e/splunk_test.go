@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -20,13 +19,10 @@ import (
 // their services, so that the output can be told apart.
 func capturedLogs(t *testing.T) map[string]plogotlp.ExportRequest {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, "testdata", "splunk", "*.otlp-logs.pb"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := profiletest.Glob(t, filepath.Join(repository, "testdata", "splunk", "*.otlp-logs.pb"))
 	requests := map[string]plogotlp.ExportRequest{}
 	for _, file := range files {
-		body, err := os.ReadFile(file)
-		require.NoError(t, err)
+		body := profiletest.FileBytes(t, file)
 		request := plogotlp.NewExportRequest()
 		require.NoError(t, request.UnmarshalProto(body))
 		name := filepath.Base(file)
@@ -73,8 +69,7 @@ func TestSplunkRecordsBecomeProfiles(t *testing.T) {
 		require.NoError(t, profiletest.Check(byService[name][0]), name)
 		require.NoError(t, profiletest.Equal(want, byService[name][0]), name)
 	}
-	logs, err := os.ReadFile(filepath.Join(c.outputDir, "logs", "logs.jsonl"))
-	require.NoError(t, err)
+	logs := profiletest.FileBytes(t, filepath.Join(c.outputDir, "logs", "logs.jsonl"))
 	require.Contains(t, string(logs), "an ordinary line")
 	require.Contains(t, string(logs), "an ordinary event")
 	require.NotContains(t, string(logs), "otel.profiling")

@@ -6,7 +6,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -29,8 +28,7 @@ const sqlDocument = "docs/sql.md"
 // sqlQueries returns the statements of the blocks of one kind in sqlDocument.
 func sqlQueries(t *testing.T, kind string) (list []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, sqlDocument))
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, filepath.Join(repository, sqlDocument))
 	for _, block := range regexp.MustCompile("(?s)```sql ?([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for statement := range strings.SplitSeq(block[2], ";\n") {
 			if block[1] == kind && strings.TrimSpace(statement) != "" {

@@ -138,8 +138,7 @@ func generatedProfiles(t *testing.T) (list []*profile.Profile) {
 	for _, pd := range to.messages[:5] {
 		payloads, _, err := encode.Encode(pd)
 		require.NoError(t, err)
-		p, err := profile.ParseData(payloads[0].Bytes)
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, payloads[0].Bytes)
 		list = append(list, p)
 	}
 	return list
@@ -175,15 +174,12 @@ func newStoreDay(t *testing.T, services, steps, ofEach int) *storeDay {
 		} {
 			base := generated[i]
 			if service%2 == 0 {
-				var err error
-				base, err = profile.ParseData(payloads[kind.file+".pb.gz"])
-				require.NoError(t, err)
+				base = profiletest.ParsePprof(t, payloads[kind.file+".pb.gz"])
 			}
 			base.DurationNanos = int64(storeStep)
 			p := storeProfile{name: kind.name}
 			for v := range storeVariants {
-				variant, err := profile.ParseData(benchVariant(t, base, fmt.Sprint("shop-", service), random))
-				require.NoError(t, err)
+				variant := profiletest.ParsePprof(t, benchVariant(t, base, fmt.Sprint("shop-", service), random))
 				variant.TimeNanos = 0 // request sets it
 				var body bytes.Buffer
 				require.NoError(t, variant.Write(&body))

@@ -8,16 +8,42 @@ import (
 	"compress/gzip"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 )
+
+// FileBytes returns the bytes of a file.
+func FileBytes(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
+}
+
+// Glob returns the files of a pattern, of which there must be some.
+func Glob(t testing.TB, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, paths, pattern)
+	return paths
+}
+
+// ParsePprof parses a pprof by pprof's own package.
+func ParsePprof(t testing.TB, data []byte) *profile.Profile {
+	t.Helper()
+	p, err := profile.ParseData(data)
+	require.NoError(t, err)
+	return p
+}
 
 // ReadFile reads a file, and undoes its compression by gzip.
 func ReadFile(t testing.TB, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
+	data := FileBytes(t, path)
 	if bytes.HasPrefix(data, []byte("\x1f\x8b")) {
 		return Gunzip(t, data)
 	}

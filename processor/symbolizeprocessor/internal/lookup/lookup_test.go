@@ -131,8 +131,7 @@ func TestReasons(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	require.NoError(t, os.WriteFile(garbage, []byte(strings.Repeat("garbage ", 100)), 0o600))
 	cut := filepath.Join(t.TempDir(), "cut")
-	b, err := os.ReadFile(program)
-	require.NoError(t, err)
+	b := profiletest.FileBytes(t, program)
 	require.NoError(t, os.WriteFile(cut, b[:100], 0o600))
 	at := symbols.Position{Offset: 0x1100}
 	for _, test := range []struct {
@@ -206,8 +205,7 @@ func TestModulesKeepNoMessages(t *testing.T) {
 // Files are closed when too many are open, when they are not used, and at the end.
 func TestOpenFilesAreBounded(t *testing.T) {
 	program := programtest.Compile(t, "gcc", "shop.c", "-O1")
-	b, err := os.ReadFile(program)
-	require.NoError(t, err)
+	b := profiletest.FileBytes(t, program)
 	r := newResolver(t, func(c *Config, _ *sources.Config) { c.MaxOpenFiles = 2; c.KeepOpen = 300 * time.Millisecond })
 	for i := range 5 {
 		copied := filepath.Join(t.TempDir(), "program")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -55,8 +56,7 @@ func TestFileIsMoved(t *testing.T) {
 	assert.Equal(t, "x.pb.gz", moved[0].Name())
 	assert.Regexp(t, `^x\.pb\.gz\.\d{19}$`, moved[1].Name())
 	for i, want := range []string{"go-heap.pb.gz", "go-mutex.pb.gz"} {
-		got, err := os.ReadFile(filepath.Join(target, moved[i].Name()))
-		require.NoError(t, err)
+		got := profiletest.FileBytes(t, filepath.Join(target, moved[i].Name()))
 		assert.Equal(t, sourcetest.Captured(t, want), got)
 	}
 	assert.Empty(t, d.reader.seen.files, "files that the reader moved are forgotten at once")
@@ -127,8 +127,7 @@ func TestMoveAcross(t *testing.T) {
 	require.NoError(t, os.WriteFile(source, []byte("x"), 0o600))
 	require.NoError(t, moveAcross(source, target))
 	assert.NoFileExists(t, source)
-	got, err := os.ReadFile(target)
-	require.NoError(t, err)
+	got := profiletest.FileBytes(t, target)
 	assert.Equal(t, "x", string(got))
 
 	require.Error(t, moveAcross(source, target), "the source is gone")

@@ -5,7 +5,6 @@ package targets
 
 import (
 	"maps"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,13 +13,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // shippedRules are the relabel rules for annotated pods, as the collector reads them: `$$` is its way to write `$`.
 func shippedRules(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/kubernetes-relabel.yaml")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "../../testdata/kubernetes-relabel.yaml")
 	var rules []any
 	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "$$", "$")), &rules))
 	written, err := yaml.Marshal(map[string]any{"relabel_configs": rules})
@@ -40,8 +40,7 @@ profiles: {fgprof: {enabled: true}, custom: {mine: {path: /mine}}}
 
 // The file can be read where rules stand: the collector makes `$` of `$$` in it.
 func TestShippedRulesInACollector(t *testing.T) {
-	text, err := os.ReadFile("../../testdata/kubernetes-relabel.yaml")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "../../testdata/kubernetes-relabel.yaml")
 	cfg := &Config{}
 	require.NoError(t, cfg.Unmarshal(resolve(t, map[string]string{
 		"test:config": "job_name: a\nrelabel_configs: ${test:rules}" + someDiscovery,

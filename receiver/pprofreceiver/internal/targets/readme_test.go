@@ -6,7 +6,6 @@ package targets
 import (
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,8 +54,7 @@ func TestReadmeJobs(t *testing.T) {
 	assert.Equal(t, cfg.Scheme, rows["scheme"][2])
 	assert.Equal(t, fmt.Sprint(cfg.TargetLimit), rows["target_limit"][2])
 
-	text, err := os.ReadFile("../../docs/scraping.md")
-	require.NoError(t, err)
+	text := profiletest.FileBytes(t, "../../docs/scraping.md")
 	for _, key := range httpKeys {
 		assert.Contains(t, string(text), "`"+key+"`")
 	}

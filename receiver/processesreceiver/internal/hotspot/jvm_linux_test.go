@@ -133,8 +133,7 @@ func observations(pd pprofile.Profiles, sampleType string) (n int) {
 // jvmBelow returns the process itself, or the JVM among its children.
 func jvmBelow(t *testing.T, pid int64) int64 {
 	for {
-		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-		require.NoError(t, err)
+		children := profiletest.FileBytes(t, fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		if _, err := fmt.Sscan(string(children), &pid); err != nil {
 			return pid
 		}

@@ -74,8 +74,7 @@ func TestRootOfTheJVM(t *testing.T) {
 	outside, root := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
-	program, err := os.ReadFile(programtest.Build(t, []string{"CGO_ENABLED=0"}))
-	require.NoError(t, err)
+	program := profiletest.FileBytes(t, programtest.Build(t, []string{"CGO_ENABLED=0"}))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "program"), program, 0o700))
 	command := exec.Command("/program", "/")
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
@@ -272,8 +271,7 @@ func TestHostileFiles(t *testing.T) {
 		require.ErrorIs(t, err, ErrMalformed, "of another user")
 		return nil
 	}))
-	content, err := os.ReadFile(secret)
-	require.NoError(t, err)
+	content := profiletest.FileBytes(t, secret)
 	assert.Equal(t, "secret", string(content))
 }
 
