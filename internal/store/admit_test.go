@@ -49,6 +49,7 @@ func inMemoryAndOnDisk(t *testing.T, cfg Config, test func(t *testing.T, s *Stor
 
 // Series that are on disk alone do not take the places of new ones, not after a restart, either.
 func TestSeriesAfterARestart(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	for _, restarts := range []bool{false, true} {
 		t.Run(fmt.Sprint("restarts: ", restarts), func(t *testing.T) {
 			cfg := diskConfig(t, t.TempDir())
@@ -88,6 +89,7 @@ func TestSeriesAfterARestart(t *testing.T) {
 // A new series replaces one that is unused, whether that is in memory or waits to be written. No message is refused
 // meanwhile.
 func TestEachMessageFindsTheRoomOfUnusedSeries(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	cfg := testConfig()
 	cfg.MaxSeries = 10
 	inMemoryAndOnDisk(t, cfg, func(t *testing.T, s *Store) {
@@ -126,6 +128,7 @@ func TestSeriesOfTheLogAreKnown(t *testing.T) {
 
 // Series without a bound of their number make room as profiles do: nothing is refused, and the bytes hold.
 func TestSeriesMakeRoom(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	cfg := testConfig()
 	cfg.MaxBytes, cfg.MaxSeries = 2<<20, 0
 	services := 4000
@@ -336,6 +339,7 @@ func TestANewBlockHasRoomBesideTotals(t *testing.T) {
 
 // Timestamps count as values do: a message of very many leaves no memory behind that the next one does not need.
 func TestScratchOfALargeMessage(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	const observations = 1 << 20
 	timestamps, values := make([]uint64, observations), make([]int64, observations)
 	for i := range timestamps {

@@ -128,6 +128,7 @@ func TestTornLog(t *testing.T) {
 
 // What is too old, or too much, is deleted and counted.
 func TestRetention(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	dir := t.TempDir()
 	cfg := diskConfig(t, dir)
 	cfg.Disk.Retention = 5 * time.Hour
@@ -280,6 +281,7 @@ func TestProgress(t *testing.T) {
 
 // A late profile does not let its whole day be written again: blocks join a day when there is enough of them.
 func TestLateProfilesDoNotRewriteADay(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	s := open(t, diskConfig(t, t.TempDir()))
 	push := func(i, functions int) {
 		b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(i)), 1e9)
@@ -316,6 +318,7 @@ func TestLateProfilesDoNotRewriteADay(t *testing.T) {
 // The blocks of a quarter of a day become one while the day goes on, and a kill at that time neither loses nor doubles
 // anything: heads may have late profiles of other quarters, of which only theirs are in the new block.
 func TestKilledWhileJoining(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	seeds, hours := []uint64{0, 2}, 27
 	if profiletest.IsRace { // everything takes minutes
 		seeds, hours = seeds[1:], 14

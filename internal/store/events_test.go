@@ -119,6 +119,7 @@ func TestEventsDistinguishInstances(t *testing.T) {
 
 // A value of a century costs as much as one of a millisecond.
 func TestHeatMapOfLongValues(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	s := New(testConfig())
 	samples := make([]profiletest.Sample, 0, 2000)
 	for i := range int64(2000) {

@@ -244,6 +244,7 @@ func TestJoiningCanBeStopped(t *testing.T) {
 // Blocks become one only if the disk has room for it beside the log and the blocks that are full. Until then they stay,
 // nothing is written, and it is tried again after a minute, two, four and so on, at last every hour.
 func TestJoiningNeedsRoom(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	cfg := diskConfig(t, t.TempDir())
 	var reports []string
 	cfg.Disk.Report = func(message string, err error) { reports = append(reports, fmt.Sprint(message, ": ", err)) }
@@ -297,6 +298,7 @@ func TestJoiningNeedsRoom(t *testing.T) {
 // If it is not known whether the new list of blocks is durable, both the old blocks and the new one stay, and a kill
 // loses nothing.
 func TestKilledWhenTheListIsNotDurable(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	cfg := diskConfig(t, memoryDir(t))
 	s := open(t, cfg)
 	day := noon.Truncate(24 * time.Hour)
@@ -330,6 +332,7 @@ func TestKilledWhenTheListIsNotDurable(t *testing.T) {
 // A head that is read from the log since its block is damaged stays in the log until it is written again, and does not
 // bring others back.
 func TestBlockIsLostWhileTheLogHasIt(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	cfg, _ := threeHours(t)
 	path := filepath.Join(cfg.Disk.Directory, blocks.Folder, "20261121T02-00000002", blockfile.IndexFile) // the last one
 	require.NoError(t, os.Truncate(path, 10))

@@ -20,6 +20,7 @@ import (
 // decides its group: in memory, on disk, and in an engine, which is asked for those of samples only where a resource
 // has the key, too.
 func TestAttributesOfSamplesAndResources(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	type sample struct {
 		value      int64
 		key, other string

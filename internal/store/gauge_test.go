@@ -19,6 +19,7 @@ import (
 // No answer depends on how profiles are spread over blocks: a state that has ended before the selection does not come
 // back because the block with the next state sorts before that with the state.
 func TestALateStateInALaterBlock(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	memory := New(Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
 	disk := open(t, diskConfig(t, t.TempDir()))
 	ten := noon.Add(-2 * time.Hour)
@@ -56,6 +57,7 @@ func TestALateStateInALaterBlock(t *testing.T) {
 // A time line of 20 seconds a step does not depend on the blocks: which have the parts of a state that was divided, or
 // the states and the deltas of one series, as an unknown type has that sometimes has a duration.
 func TestTimeLinesDoNotDependOnBlocks(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	type profile struct {
 		second, seconds int
 		value           int64
@@ -99,6 +101,7 @@ func TestTimeLinesDoNotDependOnBlocks(t *testing.T) {
 // A state that is sent again counts once, a total, too, and a delta each time: at once, when newer ones are known, when
 // its hour is on disk, and after a restart. Parts of a state that only differ in their functions all count.
 func TestWhatIsSentAgain(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	for _, c := range []struct {
 		typ, profile, unit string
 		seconds            uint64

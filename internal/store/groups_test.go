@@ -55,6 +55,7 @@ func groupsOf(g *answers.Graph, key string, totals []int64) map[string]int64 {
 // The values with the largest sums of an answer have a group each, in whatever order they come, whichever blocks have
 // them, and on whichever side of a comparison; all others are one group, and the answer says how many these are.
 func TestLargestGroups(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	for seed := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		key := []string{"service.instance.id", "request"}[seed%2] // of resources, of samples
@@ -133,6 +134,7 @@ func sizesOf(sums map[string]int64) map[string]int64 {
 
 // More values than there is memory for are counted in parts.
 func TestVeryManyGroups(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	const blocks, perBlock = 3, 30_000
 	s := open(t, diskConfig(t, t.TempDir()))
 	sums := map[string]int64{}
