@@ -15,8 +15,8 @@
 //	alloc_space/bytes allocations that were sampled
 //	retained_space/bytes of Vernier's retained mode: a state, without times
 //
-// Every other sample keeps its time, and the thread is its attributes. Times count from the start of the profile, which is
-// Unix time, or 0 in files that were converted: those end at the anchor.
+// Every other sample keeps its time, and the thread is its attributes. Times count from the start of the profile, which
+// is Unix time, or 0 in files that were converted: those end at the anchor.
 package firefox
 
 import (

@@ -130,7 +130,8 @@ func (s *survey) addOther(line string) {
 	}
 }
 
-// hasColon reports whether an event is in a line with its colon, after its modifiers if it has some: cpu_core/cycles/P:.
+// hasColon reports whether an event is in a line with its colon, after its modifiers if it has some:
+// cpu_core/cycles/P:.
 func hasColon(line, event string) bool {
 	_, after, _ := strings.Cut(line, event)
 	modifiers, _ := cutFirst(after)
