@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
@@ -51,7 +50,6 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	}
 	e := &fileExporter{config: config, logger: set.Logger, metrics: metrics}
 	e.Profiles, err = xexporterhelper.NewProfiles(ctx, set, config, e.write,
-		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithRetry(config.Retry),
 		exporterhelper.WithQueue(config.Queue),

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
@@ -76,7 +75,6 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	}
 	set.TelemetrySettings = exportreport.Settings(set.TelemetrySettings)
 	e.Profiles, err = xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
-		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// One push can send several requests, each of which has the timeout.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithRetry(config.Retry),

@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
@@ -32,7 +31,6 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	}
 	set.TelemetrySettings = exportreport.Settings(set.TelemetrySettings)
 	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
-		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// The client has a timeout for each request, and a push can be many.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithRetry(config.Retry),
