@@ -73,16 +73,11 @@ func (b *Batch) Parts() iter.Seq[Part] {
 func (b *Batch) inOrder() []sampleRange {
 	ranges := make([]sampleRange, len(b.profiles))
 	for i := range b.profiles {
-		ranges[i] = b.allOf(int32(i))
+		p := &b.profiles[i]
+		ranges[i] = sampleRange{profile: int32(i), from: p.first, to: p.first + p.count}
 	}
 	slices.SortFunc(ranges, b.compareOrder)
 	return ranges
-}
-
-// allOf returns the range of all of a profile.
-func (b *Batch) allOf(i int32) sampleRange {
-	p := &b.profiles[i]
-	return sampleRange{profile: i, from: p.first, to: p.first + p.count}
 }
 
 func (b *Batch) compareOrder(x, y sampleRange) int {

@@ -59,11 +59,6 @@ func isOfSamples(t valueType) bool {
 	return splunkType(t) == TypeCPU && slices.Contains([]string{"samples", "sample", "cpu", "wall"}, t.typ)
 }
 
-// hasTimes reports whether samples have timestamps: all or none of a conformant profile.
-func hasTimes(p pprofile.Profile) bool {
-	return p.Samples().Len() > 0 && p.Samples().At(0).TimestampsUnixNano().Len() > 0
-}
-
 func (s *sink) kindOf(p pprofile.Profile, doubleCounted bool) kind {
 	sampleType := sampleTypeOf(s.dict.StringTable(), p)
 	typ := splunkType(sampleType)
@@ -228,11 +223,12 @@ func (r *record) readDescription(key string, value pcommon.Value) {
 // describe returns the description of a profile, and whether the record needs it to be read back as it was.
 func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed bool) {
 	stringAt := func(i int32) string { return s.dict.StringTable().At(int(i)) }
+	first := p.Samples().At(0) // all of a conformant profile have its shape
 	d = description{
 		sample:     sampleTypeOf(s.dict.StringTable(), p),
 		periodType: valueType{stringAt(p.PeriodType().TypeStrindex()), stringAt(p.PeriodType().UnitStrindex())},
 		period:     p.Period(),
-		shape:      compact.Shape{Timestamps: hasTimes(p), Values: p.Samples().At(0).Values().Len() > 0},
+		shape:      compact.Shape{Timestamps: first.TimestampsUnixNano().Len() > 0, Values: first.Values().Len() > 0},
 		time:       int64(min(p.Time(), math.MaxInt64)),
 		duration:   min(p.DurationNano(), math.MaxInt64),
 	}

@@ -334,18 +334,14 @@ func (s *scan) weigh(r *rule, w *weightedProfile, length, next int64) bool {
 
 // batch returns how many profiles of series to read at once: all of them, if the part adds up their samples.
 func (p *part) batch(list []selectedSeries) int {
-	n := countProfiles(list)
+	n := 0
+	for i := range list {
+		n += list[i].Profiles
+	}
 	if _, sums := p.Part.(model.Adder); sums {
 		return n
 	}
 	return min(rowsPerBatch, n)
-}
-
-func countProfiles(list []selectedSeries) (n int) {
-	for i := range list {
-		n += list[i].Profiles
-	}
-	return n
 }
 
 // groupsOf returns parts of a list that have rowsPerBatch profiles, or are one series.

@@ -91,7 +91,10 @@ func (u *Use) Difference(cols *Encoder, c *model.Profile) bool {
 	u.Totals = now
 	cols.set(added)
 	c.Flags &^= model.HasTimestamps
-	c.Total = totalOf(added)
+	c.Total = 0
+	for _, row := range added {
+		c.Total = otlp.SaturatingAdd(c.Total, row.Value)
+	}
 	if now.Since == now.At {
 		c.Flags |= model.IsBaseline
 		return true
@@ -148,13 +151,6 @@ func (t *Totals) current(at int64) *Totals {
 		}
 	}
 	return out
-}
-
-func totalOf(rows []TotalRow) (sum int64) {
-	for _, row := range rows {
-		sum = otlp.SaturatingAdd(sum, row.Value)
-	}
-	return sum
 }
 
 // DifferenceOfSums is Difference for a profile of which only the sum is known.
