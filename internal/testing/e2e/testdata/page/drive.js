@@ -19,34 +19,39 @@ const total = Object.fromEntries(Object.entries(expect.totals).map(([region, val
 const searchSum = `${formatShare(expect.search.value, expect.totals.eu)} of ${total.eu}`;
 const origin = new URL(address).origin;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const faults = [];
 const measured = {};
-let inOrder = true; // false while a step breaks the connection on purpose
 mkdirSync(out, {recursive: true});
 
 // The page loads everything from loopback, so the browser may run as root, and needs no network of its own.
 const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync']});
 
-// open returns a page whose requests, dialogs and errors are watched.
-async function open(hash = '', options = {}) {
-  const context = await browser.newContext({viewport: {width: 1360, height: 820}, colorScheme: 'light', acceptDownloads: true, ...options});
-  const page = await context.newPage();
-  page.setDefaultTimeout(60_000); // the machine may be busy
-  page.on('request', (request) => {
-    const url = request.url();
-    if (!url.startsWith(`${origin}/`) && !url.startsWith('data:') && url !== 'about:blank') faults.push(`a request left the origin: ${url}`);
-  });
-  page.on('console', (message) => {
-    if (inOrder && message.type() === 'error') faults.push(`console: ${message.text()}`);
-  });
-  page.on('pageerror', (error) => faults.push(`error: ${error.stack}`));
-  page.on('dialog', (dialog) => {
-    faults.push(`a dialog opened: ${dialog.message()}`);
-    dialog.dismiss();
-  });
-  await page.goto(`${address}#${hash}`);
-  return page;
+// newVisit returns what a step begins with. open opens a page whose requests, dialogs and errors are watched, and faults is what was
+// seen that nobody may see. inOrder is false while the step breaks the connection on purpose.
+function newVisit() {
+  const visit = {faults: [], contexts: [], inOrder: true, open};
+  const {faults, contexts} = visit;
+  async function open(hash = '', options = {}) {
+    const context = await browser.newContext({viewport: {width: 1360, height: 820}, colorScheme: 'light', acceptDownloads: true, ...options});
+    contexts.push(context);
+    const page = await context.newPage();
+    page.setDefaultTimeout(60_000); // the machine may be busy
+    page.on('request', (request) => {
+      const url = request.url();
+      if (!url.startsWith(`${origin}/`) && !url.startsWith('data:') && url !== 'about:blank') faults.push(`a request left the origin: ${url}`);
+    });
+    page.on('console', (message) => {
+      if (visit.inOrder && message.type() === 'error') faults.push(`console: ${message.text()}`);
+    });
+    page.on('pageerror', (error) => faults.push(`error: ${error.stack}`));
+    page.on('dialog', (dialog) => {
+      faults.push(`a dialog opened: ${dialog.message()}`);
+      dialog.dismiss();
+    });
+    await page.goto(`${address}#${hash}`);
+    return page;
+  }
+  return visit;
 }
 
 const focused = (page) => page.evaluate(() => document.activeElement.getAttribute('aria-label') || document.activeElement.textContent);
@@ -80,8 +85,145 @@ async function drag(page, from, to, shift = false) {
   await shown(page);
 }
 
+// The longest come first.
 const steps = {
-  async 'what happens within seconds is shown by the millisecond, and by goroutine'() {
+  async 'the page opens on what costs most; a click is at its processor time, and follows what comes in'(visit) {
+    const page = await visit.open();
+    await page.waitForSelector('.overview tbody tr');
+    assert.deepEqual(await state(page), {}, 'nothing is chosen');
+    const cores = (await page.locator('.overview tbody .share span').allTextContents()).map((value) => Number(value.replace(/[<a-z ]/g, '')));
+    assert.ok(cores.length >= 5, String(cores));
+    assert.deepEqual(cores, [...cores].sort((a, b) => b - a), 'the most expensive first');
+    await shot(page, 'start');
+    await page.locator('.overview tr', {hasText: 'deployed'}).locator('button').click();
+    await page.waitForSelector('.overview tr.type >> text=process_cpu · cpu');
+    assert.equal((await state(page)).open, 'deployed');
+    await shot(page, 'start-types');
+    await page.keyboard.press('/');
+    await page.keyboard.type('OTHER');
+    await page.waitForFunction(() => document.querySelectorAll('.overview tbody tr:not(.type)').length === 1);
+    assert.equal((await state(page)).find, 'OTHER');
+    await page.locator('#find').fill('');
+    await page.locator('.overview thead button', {hasText: 'Service'}).click();
+    await page.waitForFunction(() => document.querySelector('.overview tbody a').textContent === 'deep');
+    const old = await page.locator('.overview a', {hasText: /^shop$/}).getAttribute('href');
+    assert.match(old, /from=\d+&until=\d+/, 'a service without profiles in this time leads to the time that has some');
+    await page.locator('.overview a', {hasText: /^deployed$/}).click();
+    await shown(page);
+    await page.waitForSelector('main .flamegraph');
+    assert.deepEqual(await state(page), {service: 'deployed'}, 'a profile is in the address when one is chosen');
+    assert.match(await text(page, '#selection'), /process_cpu · cpu/);
+    assert.match(await text(page, '#rate'), /^0\.(4[0-9]|50) cores$/); // eight minutes at 0.55, at most seven at 0.3
+    assert.equal(await text(page, '.live'), '● live');
+    await page.route('**/api/page?*', async (route) => {
+      const answer = await (await route.fetch()).json();
+      answer.profiles = [{...answer.profiles[0], profile: 'block', type: 'delay/nanoseconds', default: true}];
+      await route.fulfill({json: answer});
+    });
+    visit.inOrder = false; // there are no such profiles
+    await page.waitForSelector('#selection >> text=block · delay');
+    await page.unroute('**/api/page?*');
+    await page.waitForSelector('#selection >> text=process_cpu · cpu');
+    visit.inOrder = true;
+    await page.waitForResponse((response) => response.url().includes('/api/flamegraph'));
+    const line = page.locator('#timeline canvas');
+    const box = await line.boundingBox();
+    await page.mouse.move(box.x + box.width / 2, box.y + 30);
+    await page.mouse.down();
+    const held = await line.getAttribute('aria-label');
+    for (let i = 0; i < 2; i++) await page.waitForResponse((response) => response.url().includes('/api/timeline'));
+    await shown(page);
+    assert.equal(await line.getAttribute('aria-label'), held, 'the time line does not move below a pointer that drags');
+    await page.mouse.up();
+    await page.waitForFunction((before) => document.querySelector('#timeline canvas').getAttribute('aria-label') !== before, held);
+    await page.keyboard.press('l');
+    await shown(page);
+    assert.equal(await text(page, '.live'), '❚❚ paused');
+    await page.waitForTimeout(1000); // for what was asked before
+    let asked = 0;
+    page.on('request', () => asked++);
+    await page.waitForTimeout(6000);
+    assert.equal(asked, 0, 'a paused page asks for nothing');
+    await page.context().close();
+  },
+
+  async 'no violation of accessibility in any state, width or scheme'({open}) {
+    const own = of('deployed'); // of few functions: the checks take long for each element
+    const stalls = 'service=stalls&profile=off_cpu&type=off_cpu/nanoseconds&seconds=all';
+    const states = [
+      ['start', 'open=deployed'], ['flame graph', own], ['table', `${own}&view=table`], ['both', `${own}&view=both&q=main`], ['sandwich', `${own}&view=sandwich`],
+      ['sandwich of a function', `${own}&view=sandwich&fn=main.discounted`], ['groups', `${own}&group_by=service.version`],
+      ['two versions', 'service=deployed&view=diff&attr.service.version=1.1&base.attr.service.version=1.0'], ['heat map', `${stalls}&view=heat`], ['threads', `${stalls}&view=threads`],
+      ['details', `${own}&fn=main.render`], ['unknown service', 'service=nobody'],
+      ['picker', own, 'f'], ['services', own, 's'], ['deep', 'service=deep'], ['downloads', own, 'd'], ['links', own, 'u'], ['help', own, '?'],
+    ];
+    const rules = {dark: {runOnly: ['color-contrast', 'link-in-text-block']}}; // the scheme changes only colors, and all rules take three times as long
+    const found = [];
+    for (const [name, hash, key] of states) {
+      const page = await open(hash);
+      await shown(page);
+      if (key) await page.keyboard.press(key);
+      await page.waitForTimeout(300);
+      await page.evaluate(axe);
+      for (const width of [1360, 390]) {
+        for (const colorScheme of ['light', 'dark']) {
+          await page.setViewportSize({width, height: 820});
+          await page.emulateMedia({colorScheme});
+          await page.waitForTimeout(150);
+          const {violations} = await page.evaluate((options) => globalThis.axe.run(document, options), {resultTypes: ['violations'], ...rules[colorScheme]});
+          found.push(...violations.map(({impact, id, nodes}) => `${name}, ${width}, ${colorScheme}: ${impact} ${id}: ${nodes.map(({html}) => html.slice(0, 120)).join(' ')}`));
+        }
+      }
+      await page.context().close();
+    }
+    assert.deepEqual(found, []);
+    measured.accessibility = states.length;
+  },
+
+  async 'empty and broken states say what to do next'(visit) {
+    const empty = await visit.open('service=nobody&profile=process_cpu&type=cpu/nanoseconds');
+    await empty.waitForSelector('.message h2');
+    assert.match(await text(empty, '.message h2'), /nobody/);
+    await empty.context().close();
+    const early = await visit.open(`${of(expect.service).replace('seconds=all', '')}&from=1000000000000&until=1000000060000`);
+    await early.waitForSelector('.message h2');
+    assert.match(await text(early, '.message h2'), /No samples here/);
+    await early.locator('.message button', {hasText: 'whole window'}).click();
+    await shown(early);
+    await early.waitForSelector('main .flamegraph');
+    await early.context().close();
+
+    const page = await visit.open(of(expect.service));
+    await shown(page);
+    for (const key of ['6', '7']) {
+      await page.keyboard.press(key);
+      await page.waitForSelector('.message >> text=no times of single events');
+      await page.locator('.message button', {hasText: 'flame graph'}).click();
+      await page.waitForSelector('main .flamegraph');
+    }
+    visit.inOrder = false;
+    await page.route('**/api/**', (route) => route.abort());
+    await page.waitForSelector('#notices .error');
+    await shot(page, 'broken');
+    await page.unroute('**/api/**');
+    await page.waitForSelector('#notices .error', {state: 'detached'});
+    await page.route('**/api/**', (route) => route.abort());
+    await page.reload();
+    await page.waitForSelector('.message >> text=does not answer');
+    assert.match(await page.locator('.message input').inputValue(), /^curl -i http/);
+    await page.unroute('**/api/**');
+    await page.waitForSelector('main .flamegraph');
+    await page.route('**/api/flamegraph?*', (route) => route.fulfill({status: 500, json: {error: 'out of order', hint: ''}}));
+    await page.evaluate(() => { location.hash += '&attr.region=us'; });
+    await page.waitForSelector('.message >> text=out of order');
+    assert.equal(await page.locator('main .flamegraph').count(), 0, 'another selection\'s graph is not shown');
+    await page.unroute('**/api/flamegraph?*');
+    await page.waitForSelector('main .flamegraph');
+    visit.inOrder = true;
+    await page.context().close();
+  },
+
+  async 'what happens within seconds is shown by the millisecond, and by goroutine'({open}) {
     const page = await open('service=stalls&profile=off_cpu&type=off_cpu/nanoseconds&view=heat&seconds=all');
     await page.waitForSelector('.heatmap canvas');
     const asked = await page.evaluate(() => performance.getEntriesByType('resource').map(({name}) => name).find((name) => name.includes('/api/heatmap?')));
@@ -153,7 +295,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'two versions: the function to blame is two clicks from a fresh page'() {
+  async 'two versions: the function to blame is two clicks from a fresh page'({open}) {
     const page = await open();
     await page.route('**/api/attributes?*', async (route) => {
       await page.waitForTimeout(1000); // the clicks are faster than the collector
@@ -226,67 +368,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'the page opens on what costs most; a click is at its processor time, and follows what comes in'() {
-    const page = await open();
-    await page.waitForSelector('.overview tbody tr');
-    assert.deepEqual(await state(page), {}, 'nothing is chosen');
-    const cores = (await page.locator('.overview tbody .share span').allTextContents()).map((value) => Number(value.replace(/[<a-z ]/g, '')));
-    assert.ok(cores.length >= 5, String(cores));
-    assert.deepEqual(cores, [...cores].sort((a, b) => b - a), 'the most expensive first');
-    await shot(page, 'start');
-    await page.locator('.overview tr', {hasText: 'deployed'}).locator('button').click();
-    await page.waitForSelector('.overview tr.type >> text=process_cpu · cpu');
-    assert.equal((await state(page)).open, 'deployed');
-    await shot(page, 'start-types');
-    await page.keyboard.press('/');
-    await page.keyboard.type('OTHER');
-    await page.waitForFunction(() => document.querySelectorAll('.overview tbody tr:not(.type)').length === 1);
-    assert.equal((await state(page)).find, 'OTHER');
-    await page.locator('#find').fill('');
-    await page.locator('.overview thead button', {hasText: 'Service'}).click();
-    await page.waitForFunction(() => document.querySelector('.overview tbody a').textContent === 'deep');
-    const old = await page.locator('.overview a', {hasText: /^shop$/}).getAttribute('href');
-    assert.match(old, /from=\d+&until=\d+/, 'a service without profiles in this time leads to the time that has some');
-    await page.locator('.overview a', {hasText: /^deployed$/}).click();
-    await shown(page);
-    await page.waitForSelector('main .flamegraph');
-    assert.deepEqual(await state(page), {service: 'deployed'}, 'a profile is in the address when one is chosen');
-    assert.match(await text(page, '#selection'), /process_cpu · cpu/);
-    assert.match(await text(page, '#rate'), /^0\.(4[0-9]|50) cores$/); // eight minutes at 0.55, at most seven at 0.3
-    assert.equal(await text(page, '.live'), '● live');
-    await page.route('**/api/page?*', async (route) => {
-      const answer = await (await route.fetch()).json();
-      answer.profiles = [{...answer.profiles[0], profile: 'block', type: 'delay/nanoseconds', default: true}];
-      await route.fulfill({json: answer});
-    });
-    inOrder = false; // there are no such profiles
-    await page.waitForSelector('#selection >> text=block · delay');
-    await page.unroute('**/api/page?*');
-    await page.waitForSelector('#selection >> text=process_cpu · cpu');
-    inOrder = true;
-    await page.waitForResponse((response) => response.url().includes('/api/flamegraph'));
-    const line = page.locator('#timeline canvas');
-    const box = await line.boundingBox();
-    await page.mouse.move(box.x + box.width / 2, box.y + 30);
-    await page.mouse.down();
-    const held = await line.getAttribute('aria-label');
-    for (let i = 0; i < 2; i++) await page.waitForResponse((response) => response.url().includes('/api/timeline'));
-    await shown(page);
-    assert.equal(await line.getAttribute('aria-label'), held, 'the time line does not move below a pointer that drags');
-    await page.mouse.up();
-    await page.waitForFunction((before) => document.querySelector('#timeline canvas').getAttribute('aria-label') !== before, held);
-    await page.keyboard.press('l');
-    await shown(page);
-    assert.equal(await text(page, '.live'), '❚❚ paused');
-    await page.waitForTimeout(1000); // for what was asked before
-    let asked = 0;
-    page.on('request', () => asked++);
-    await page.waitForTimeout(6000);
-    assert.equal(asked, 0, 'a paused page asks for nothing');
-    await page.context().close();
-  },
-
-  async 'services, profile types and attributes are picked by typing'() {
+  async 'services, profile types and attributes are picked by typing'({open}) {
     const page = await open();
     await shown(page);
     await page.keyboard.press('s');
@@ -317,6 +399,7 @@ const steps = {
     await shown(page);
     await shot(page, 'groups');
     await page.locator('.legend .chip', {hasText: 'eu'}).click();
+    await page.waitForFunction((sum) => document.querySelector('#sum').textContent === sum, total.eu);
     await shown(page);
     assert.equal((await state(page))['attr.region'], 'eu');
     await click(page, 1);
@@ -325,7 +408,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'zoom, breadcrumbs, search, focus, hide'() {
+  async 'zoom, breadcrumbs, search, focus, hide'({open}) {
     const page = await open(of(expect.service, 'attr.region=eu'));
     await shown(page);
     assert.ok(await page.evaluate(() => {
@@ -374,23 +457,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'regular expressions, and one that nobody can wait for'() {
-    const page = await open(of(expect.service, 'attr.region=eu&q=/MALLOC[g]c/'));
-    await page.waitForFunction((sum) => document.querySelector('#sum').textContent === sum, searchSum);
-    await page.locator('#search').fill('/(/');
-    await page.waitForFunction(() => document.querySelector('#sum').textContent === 'not a regular expression');
-    await page.context().close();
-
-    const hostile = await open(of('hostile', 'q=/(N%2B)%2Bb/'));
-    await hostile.waitForFunction(() => document.querySelector('#sum').textContent === 'this expression takes too long');
-    await hostile.keyboard.press('2');
-    await hostile.waitForSelector('[role="grid"] .row'); // the page still does what it is told
-    await hostile.locator('#search').fill('NNN');
-    assert.match(await text(hostile, '#sum'), /% of/);
-    await hostile.context().close();
-  },
-
-  async 'by keyboard alone'() {
+  async 'by keyboard alone'({open}) {
     const page = await open(of(expect.service, 'attr.region=eu&view=both'));
     await shown(page);
     for (const key of ['d', 'u', 's', 'f', '?']) {
@@ -443,7 +510,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'the table is the graph as text, and both are linked'() {
+  async 'the table is the graph as text, and both are linked'({open}) {
     const page = await open(of(expect.service, 'attr.region=eu&view=both'));
     await shown(page);
     const rows = page.locator('[role="grid"] .row');
@@ -478,7 +545,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'comparisons: attribute values, services, times'() {
+  async 'comparisons: attribute values, services, times'({open}) {
     const page = await open(of(expect.service, 'attr.region=eu&view=diff&base.attr.region=us'));
     await shown(page);
     const both = [expect.totals.us, expect.totals.eu].map((value) => formatValue(value, 'nanoseconds', Math.max(expect.totals.us, expect.totals.eu)));
@@ -549,7 +616,7 @@ const steps = {
     await times.context().close();
   },
 
-  async 'a shared URL shows the same again'() {
+  async 'a shared URL shows the same again'({open}) {
     const page = await open(of(expect.service, 'attr.region=eu&view=both&sort=-total&theme=dark'));
     await shown(page);
     await click(page, 4);
@@ -570,7 +637,7 @@ const steps = {
     await again.context().close();
   },
 
-  async 'downloads, and the command for go tool pprof'() {
+  async 'downloads, and the command for go tool pprof'({open}) {
     const page = await open(of(expect.service, 'attr.region=eu'));
     await shown(page);
     await page.keyboard.press('d');
@@ -584,7 +651,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'hostile names are text'() {
+  async 'hostile names are text'({open}) {
     const page = await open(of('hostile', 'view=both&sort=name'));
     await shown(page);
     const names = await page.locator('[role="grid"] .row .name').allTextContents();
@@ -612,7 +679,7 @@ const steps = {
     await unit.context().close();
   },
 
-  async 'keys, help, a phone, the dark'() {
+  async 'keys, help, a phone, the dark'({open}) {
     const page = await open(of(expect.service), {viewport: {width: 400, height: 800}, colorScheme: 'dark'});
     await shown(page);
     for (const view of ['flame', 'table', 'both', 'sandwich', 'diff']) {
@@ -642,7 +709,7 @@ const steps = {
     await page.context().close();
   },
 
-  async 'matches, values, pictures, deep stacks, and a tooltip that stays'() {
+  async 'matches, values, pictures, deep stacks, and a tooltip that stays'({open}) {
     const page = await open(`service=deployed&profile=process_cpu&type=cpu/nanoseconds&q=main`);
     await shown(page);
     assert.equal(await text(page, '#found'), '3');
@@ -700,91 +767,35 @@ const steps = {
     await page.waitForSelector('#notices >> text=3,002 frames deep');
     await page.context().close();
   },
+};
 
-  async 'no violation of accessibility in any state, width or scheme'() {
-    const own = of('deployed'); // of few functions: the checks take long for each element
-    const stalls = 'service=stalls&profile=off_cpu&type=off_cpu/nanoseconds&seconds=all';
-    const states = [
-      ['start', 'open=deployed'], ['flame graph', own], ['table', `${own}&view=table`], ['both', `${own}&view=both&q=main`], ['sandwich', `${own}&view=sandwich`],
-      ['sandwich of a function', `${own}&view=sandwich&fn=main.discounted`], ['groups', `${own}&group_by=service.version`],
-      ['two versions', 'service=deployed&view=diff&attr.service.version=1.1&base.attr.service.version=1.0'], ['heat map', `${stalls}&view=heat`], ['threads', `${stalls}&view=threads`],
-      ['details', `${own}&fn=main.render`], ['unknown service', 'service=nobody'],
-      ['picker', own, 'f'], ['services', own, 's'], ['deep', 'service=deep'], ['downloads', own, 'd'], ['links', own, 'u'], ['help', own, '?'],
-    ];
-    const found = [];
-    for (const [name, hash, key] of states) {
-      const page = await open(hash);
-      await shown(page);
-      if (key) await page.keyboard.press(key);
-      await page.waitForTimeout(300);
-      await page.evaluate(axe);
-      for (const width of [1360, 390]) {
-        for (const colorScheme of ['light', 'dark']) {
-          await page.setViewportSize({width, height: 820});
-          await page.emulateMedia({colorScheme});
-          await page.waitForTimeout(150);
-          const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
-          found.push(...violations.map(({impact, id, nodes}) => `${name}, ${width}, ${colorScheme}: ${impact} ${id}: ${nodes.map(({html}) => html.slice(0, 120)).join(' ')}`));
-        }
-      }
-      await page.context().close();
-    }
-    assert.deepEqual(found, []);
-    measured.accessibility = states.length;
-  },
-
-  async 'empty and broken states say what to do next'() {
-    const empty = await open('service=nobody&profile=process_cpu&type=cpu/nanoseconds');
-    await empty.waitForSelector('.message h2');
-    assert.match(await text(empty, '.message h2'), /nobody/);
-    await empty.context().close();
-    const early = await open(`${of(expect.service).replace('seconds=all', '')}&from=1000000000000&until=1000000060000`);
-    await early.waitForSelector('.message h2');
-    assert.match(await text(early, '.message h2'), /No samples here/);
-    await early.locator('.message button', {hasText: 'whole window'}).click();
-    await shown(early);
-    await early.waitForSelector('main .flamegraph');
-    await early.context().close();
-
-    const page = await open(of(expect.service));
-    await shown(page);
-    for (const key of ['6', '7']) {
-      await page.keyboard.press(key);
-      await page.waitForSelector('.message >> text=no times of single events');
-      await page.locator('.message button', {hasText: 'flame graph'}).click();
-      await page.waitForSelector('main .flamegraph');
-    }
-    inOrder = false;
-    await page.route('**/api/**', (route) => route.abort());
-    await page.waitForSelector('#notices .error');
-    await shot(page, 'broken');
-    await page.unroute('**/api/**');
-    await page.waitForSelector('#notices .error', {state: 'detached'});
-    await page.route('**/api/**', (route) => route.abort());
-    await page.reload();
-    await page.waitForSelector('.message >> text=does not answer');
-    assert.match(await page.locator('.message input').inputValue(), /^curl -i http/);
-    await page.unroute('**/api/**');
-    await page.waitForSelector('main .flamegraph');
-    await page.route('**/api/flamegraph?*', (route) => route.fulfill({status: 500, json: {error: 'out of order', hint: ''}}));
-    await page.evaluate(() => { location.hash += '&attr.region=us'; });
-    await page.waitForSelector('.message >> text=out of order');
-    assert.equal(await page.locator('main .flamegraph').count(), 0, 'another selection\'s graph is not shown');
-    await page.unroute('**/api/flamegraph?*');
-    await page.waitForSelector('main .flamegraph');
-    inOrder = true;
+// They depend on times, so nothing runs beside them.
+const timed = {
+  async 'regular expressions, and one that nobody can wait for'({open}) {
+    const page = await open(of(expect.service, 'attr.region=eu&q=/MALLOC[g]c/'));
+    await page.waitForFunction((sum) => document.querySelector('#sum').textContent === sum, searchSum);
+    await page.locator('#search').fill('/(/');
+    await page.waitForFunction(() => document.querySelector('#sum').textContent === 'not a regular expression');
     await page.context().close();
+
+    const hostile = await open(of('hostile', 'q=/(N%2B)%2Bb/'));
+    await hostile.waitForFunction(() => document.querySelector('#sum').textContent === 'this expression takes too long');
+    await hostile.keyboard.press('2');
+    await hostile.waitForSelector('[role="grid"] .row'); // the page still does what it is told
+    await hostile.locator('#search').fill('NNN');
+    assert.match(await text(hostile, '#sum'), /% of/);
+    await hostile.context().close();
   },
 
-  async 'large profiles: the first paint and zooming'() {
-    for (const service of expect.large) measured[service] = await measure(service);
+  async 'large profiles: the first paint and zooming'({open}) {
+    for (const service of expect.large) measured[service] = await measure(open, service);
   },
 };
 
 // measure returns times in milliseconds, medians of three pages. Processor time of the page's thread: until the page has opened,
 // for each zoom including all frames of its animation, and for one paint of the canvas. Time by the clock: from the parsed answer
 // to the first paint, and between frames while the page zooms.
-async function measure(service) {
+async function measure(open, service) {
   const runs = [];
   for (let run = 0; run < 3; run++) {
     const page = await open();
@@ -850,22 +861,34 @@ function paintAlone(page, service) {
 }
 
 let failed = 0;
-for (const [name, step] of Object.entries(steps)) {
-  if (process.env.STEP && !process.env.STEP.split('|').some((part) => name.includes(part))) continue;
+async function perform(name, step) {
   const begun = performance.now();
+  const visit = newVisit();
   try {
-    await step();
-    assert.deepEqual(faults.splice(0), []);
+    await step(visit);
+    assert.deepEqual(visit.faults, []);
     console.log(`ok   ${name} (${((performance.now() - begun) / 1000).toFixed(1)} s)`);
   } catch (error) {
-    failed++;
-    console.log(`FAIL ${name}\n${error.stack}\n${faults.splice(0).join('\n')}`);
-    for (const [i, context] of browser.contexts().entries()) {
-      for (const page of context.pages()) await shot(page, `failed-${failed}-${i}`).catch(() => {});
+    const failure = ++failed;
+    console.log(`FAIL ${name}\n${error.stack}\n${visit.faults.join('\n')}`);
+    for (const [i, context] of visit.contexts.entries()) {
+      for (const page of context.pages()) await shot(page, `failed-${failure}-${i}`).catch(() => {});
       await context.close();
     }
   }
 }
+
+// performAll performs the steps of a list, so many at a time. Most steps wait most of the time.
+async function performAll(list, atOnce) {
+  const left = Object.entries(list).filter(([name]) => !process.env.STEP || process.env.STEP.split('|').some((part) => name.includes(part)));
+  const worker = async () => {
+    while (left.length > 0) await perform(...left.shift());
+  };
+  await Promise.all(Array.from({length: atOnce}, worker));
+}
+
+await performAll(steps, 2);
+await performAll(timed, 1);
 await browser.close();
 console.log(JSON.stringify({measured}));
 process.exit(failed ? 1 : 0);
