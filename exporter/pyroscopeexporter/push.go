@@ -8,8 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/google/uuid"
@@ -151,14 +151,17 @@ func (p *pieces) cut(ctx context.Context, piece compact.Piece, excess float64) {
 		n = int(math.Ceil(1.1 * excess))
 	}
 	for _, smaller := range p.batch.Cut(piece, n, false) {
-		p.send(ctx, smaller)
+		p.send(ctx, smaller, n > 1)
 	}
 }
 
-// send sends a piece, or smaller ones if a pprof is too large for the server.
-func (p *pieces) send(ctx context.Context, piece compact.Piece) {
+// send sends a piece, or smaller ones if a pprof is too large for the server. isPart means that there are others with
+// samples of the same profiles.
+func (p *pieces) send(ctx context.Context, piece compact.Piece, isPart bool) {
 	part := p.batch.Part(piece).Profiles
-	separate(part)
+	if isPart {
+		separate(part)
+	}
 	samples, before := part.SampleCount(), p.failures
 	switch {
 	case p.isStopped:
@@ -186,10 +189,13 @@ func (p *pieces) send(ctx context.Context, piece compact.Piece) {
 }
 
 // separate gives the profiles of a piece other times of their second: Pyroscope keeps one profile of a series and time.
-// Those of one time still have one. In a retry they are as they were, or in other pieces.
+// Those of one time still have one. The times follow from the content, so that a message that is sent again has the same.
 func separate(part pprofile.Profiles) {
 	const second = 1_000_000_000
-	shift := rand.Uint64N(second)
+	hash := fnv.New64a()
+	content, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(part) // cannot fail
+	hash.Write(content)
+	shift := hash.Sum64() % second
 	for profile := range otlp.Profiles(part) {
 		if t := uint64(profile.Time()); t != 0 { // else the server has its own for each
 			profile.SetTime(pcommon.Timestamp(t - t%second + (t%second+shift)%second))
