@@ -33,6 +33,7 @@ func encodeMeasured(t testing.TB, pd pprofile.Profiles) (encoded []Payload, stat
 }
 
 func TestEncodeIsBoundedByItsInput(t *testing.T) {
+	pt.SkipLarge(t)
 	dropped := 0
 	for name, wire := range worst.Profiles.All(128 << 10) {
 		t.Run(name, func(t *testing.T) {
