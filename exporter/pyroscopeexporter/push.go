@@ -189,7 +189,8 @@ func (p *pieces) send(ctx context.Context, piece compact.Piece, isPart bool) {
 }
 
 // separate gives the profiles of a piece other times of their second: Pyroscope keeps one profile of a series and time.
-// Those of one time still have one. The times follow from the content, so that a message that is sent again has the same.
+// Those of one time still have one. The times follow from the content, so that a message that is sent again has the
+// same.
 func separate(part pprofile.Profiles) {
 	const second = 1_000_000_000
 	hash := fnv.New64a()
