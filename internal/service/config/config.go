@@ -3,7 +3,8 @@
 
 // Package config has what components share to read their configuration: Faults, so that Validate reports all faults at
 // once; Unmarshal, so that a misspelt key is an error in sections that squash one of the Collector's HTTP configs; and
-// a converter that names the keys that replaced old ones.
+// converters, which see a configuration before any component does: for defaults of its telemetry, and for faults that
+// no component can see or explain.
 package config
 
 import (

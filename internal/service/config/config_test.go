@@ -192,6 +192,24 @@ func TestMisreadNumbers(t *testing.T) {
 	} {
 		require.NoError(t, convert(yaml))
 	}
+	// Two servers cannot have one address. Clients have none, nor have components of no pipeline.
+	for servers, want := range map[string]string{
+		"receivers: {a: {protocols: {grpc: {endpoint: localhost:4317}}}, b: {protocols: {http: {endpoint: 127.0.0.1:4317}}}}": "`receivers.b.protocols.http.endpoint`: receivers.a.protocols.grpc.endpoint listens on 127.0.0.1:4317 already",
+		"receivers: {a: {server: {endpoint: 0.0.0.0:1}, scrape: {status: {endpoint: localhost:1}}}}":                          "`receivers.a.server.endpoint`: receivers.a.scrape.status.endpoint listens on 0.0.0.0:1 already",
+		"receivers: {a: {server: {endpoint: localhost:1}}}, extensions: {zpages/z: {endpoint: ':1'}}":                         "`receivers.a.server.endpoint`: extensions.zpages/z.endpoint listens on localhost:1 already",
+		"receivers: {a: {server: {endpoint: localhost:1}}, b: {server: {endpoint: 10.0.0.1:1}}}":                              "",
+		"receivers: {a: {server: {endpoint: localhost:0}}, b: {server: {endpoint: localhost:0}}}":                             "",
+		"receivers: {a: {server: {endpoint: localhost:1}}}, exporters: {a: {endpoint: localhost:1}}":                          "",
+		"receivers: {a: {server: {endpoint: localhost:1}}, unused: {server: {endpoint: localhost:1}}}":                        "",
+		"receivers: {a: {server: {endpoint: localhost:1}}}, extensions: {zpages: {endpoint: localhost:1}}":                    "",
+	} {
+		err := convert("{" + servers + ", service: {extensions: [zpages/z], pipelines: {p: {receivers: [a, b], exporters: [a]}}}}")
+		if want == "" {
+			require.NoError(t, err, servers)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
 }
 
 // What a configuration has stays, and the defaults join it.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -47,9 +48,39 @@ var durationKey = regexp.MustCompile(`^(receivers|processors|exporters|connector
 var extensionKey = regexp.MustCompile(
 	`^(?:receivers|processors|exporters|connectors|extensions)::([^:]+)::.*(?:auth::authenticator|sending_queue::storage|file::storage)$`)
 
+// listenerKey matches the keys of addresses to listen on, with the component of a pipeline or the extension.
+var listenerKey = regexp.MustCompile(`^(?:(?:receivers|exporters)::([^:]+)::(?:.*::)?(?:server|status|protocols::\w+)|` +
+	`extensions::((?:health_check|zpages|pprof)(?:/[^:]+)?))::endpoint$`)
+
+// sharedAddresses returns an error for each server whose address is that of another one: validate starts none of them.
+func sharedAddresses(conf *confmap.Conf, used, extensions []any) (errs []error) {
+	type listener struct{ key, host, port string }
+	var known []listener
+	for _, key := range slices.Sorted(slices.Values(conf.AllKeys())) {
+		name := listenerKey.FindStringSubmatch(key)
+		if name == nil || !slices.Contains(used, any(name[1])) && !slices.Contains(extensions, any(name[2])) {
+			continue
+		}
+		address, _ := conf.Get(key).(string)
+		host, port, err := net.SplitHostPort(strings.Replace(address, "localhost:", "127.0.0.1:", 1))
+		if err != nil || port == "0" {
+			continue
+		}
+		isAny := func(host string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, host) }
+		shown := strings.ReplaceAll(key, confmap.KeyDelimiter, ".")
+		for _, other := range known {
+			if port == other.port && (host == other.host || isAny(host) || isAny(other.host)) {
+				errs = append(errs, fmt.Errorf("`%s`: %s listens on %s already: choose another port", shown, other.key, address))
+			}
+		}
+		known = append(known, listener{shown, host, port})
+	}
+	return errs
+}
+
 // misread returns an error for each extension that a component of a pipeline names and the service does not have, for
-// each duration that is a small number, since nobody means so few nanoseconds, and for each number that is too large:
-// the Collector takes it for the most negative one.
+// each address that two servers have, for each duration that is a small number, since nobody means so few nanoseconds,
+// and for each number that is too large: the Collector takes it for the most negative one.
 func misread(conf *confmap.Conf) error {
 	var errs []error
 	extensions, _ := conf.Get("service::extensions").([]any)
@@ -59,6 +90,7 @@ func misread(conf *confmap.Conf) error {
 			used = append(used, list...)
 		}
 	}
+	errs = append(errs, sharedAddresses(conf, used, extensions)...)
 	for _, key := range conf.AllKeys() {
 		shown := strings.ReplaceAll(key, confmap.KeyDelimiter, ".")
 		switch value := conf.Get(key).(type) {
