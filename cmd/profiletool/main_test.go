@@ -102,8 +102,7 @@ func unmarshal(t *testing.T, content string) pprofile.Profiles {
 
 func parse(t *testing.T, content string) *profile.Profile {
 	t.Helper()
-	p := profiletest.ParsePprof(t, []byte(content))
-	return p
+	return profiletest.ParsePprof(t, []byte(content))
 }
 
 const (

@@ -188,9 +188,9 @@ func (p *pieces) send(ctx context.Context, piece compact.Piece, isPart bool) {
 	}
 }
 
-// separate gives the profiles of a piece other times of their second: Pyroscope keeps one profile of a series and time.
-// Those of one time still have one. The times follow from the content, so that a message that is sent again has the
-// same.
+// separate moves the profiles of a piece to other times within their seconds: of several profiles with the same series
+// and time, Pyroscope keeps only one. Profiles of the piece that have the same time still do. The new times follow from
+// the content, so a message that is sent again gets the same ones.
 func separate(part pprofile.Profiles) {
 	const second = 1_000_000_000
 	hash := fnv.New64a()

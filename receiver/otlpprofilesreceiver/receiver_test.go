@@ -101,8 +101,7 @@ func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness
 
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
-	data := profiletest.FileBytes(t, filepath.Join("..", "..", "internal", "otlp", "layouts", "testdata", name))
-	return data
+	return profiletest.FileBytes(t, filepath.Join("..", "..", "internal", "otlp", "layouts", "testdata", name))
 }
 
 func current(t *testing.T) (pprofile.Profiles, []byte) {

@@ -44,8 +44,7 @@ func (f *fixture) profilesURL() string {
 
 func captured(t *testing.T, path string) []byte {
 	t.Helper()
-	data := profiletest.FileBytes(t, "../../testdata/"+path)
-	return data
+	return profiletest.FileBytes(t, "../../testdata/"+path)
 }
 
 // A trace of PyTorch is not held whole: compressed it may have max_profile_bytes, and 32 times that plain.

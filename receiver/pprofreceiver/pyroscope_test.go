@@ -344,8 +344,7 @@ func TestPreviousTotalsAreSubtracted(t *testing.T) {
 func TestJavaAgentOfPyroscope(t *testing.T) {
 	const testdata = "../../internal/formats/jfr/testdata/"
 	read := func(name string) []byte {
-		data := profiletest.FileBytes(t, testdata+name)
-		return data
+		return profiletest.FileBytes(t, testdata+name)
 	}
 	var names []string
 	f := startFixture(t, serverOnly)

@@ -39,8 +39,7 @@ func build(t *testing.T) string {
 }
 
 func read(t *testing.T, dir, name string) []byte {
-	content := profiletest.FileBytes(t, filepath.Join(dir, name))
-	return content
+	return profiletest.FileBytes(t, filepath.Join(dir, name))
 }
 
 func TestRelease(t *testing.T) {

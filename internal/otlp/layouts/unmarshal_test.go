@@ -25,8 +25,7 @@ var fixtures = map[string]Layout{
 
 func readFixture(t testing.TB, name string) []byte {
 	t.Helper()
-	data := profiletest.FileBytes(t, filepath.Join("testdata", name))
-	return data
+	return profiletest.FileBytes(t, filepath.Join("testdata", name))
 }
 
 func TestUnmarshalReadsMessagesOfOldPdata(t *testing.T) {

@@ -19,8 +19,7 @@ import (
 
 func captured(t testing.TB) []string {
 	t.Helper()
-	files := profiletest.Glob(t, filepath.Join("..", "..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
-	return files
+	return profiletest.Glob(t, filepath.Join("..", "..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
 }
 
 // What Write writes of real requests reads back as the same profiles.

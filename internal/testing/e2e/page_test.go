@@ -98,8 +98,7 @@ func pushForPage(t *testing.T, c *collector) pageProfiles {
 	captured := capturedPayloads(t)
 	var pushed pageProfiles
 	parse := func(name string) *profile.Profile {
-		p := profiletest.ParsePprof(t, captured[name])
-		return p
+		return profiletest.ParsePprof(t, captured[name])
 	}
 	pushed.eu, pushed.us = parse("go-build-merged-cpu-large.pb.gz"), parse("go-cpu-labels.pb.gz")
 	for region, p := range map[string]*profile.Profile{"eu": pushed.eu, "us": pushed.us} {
