@@ -20,8 +20,8 @@ type Cost struct {
 	// PeakHeapBytes is how much the heap grew at most, sampled about every millisecond. Garbage is collected
 	// often meanwhile, so that little of it is garbage.
 	PeakHeapBytes int64
-	// CPU is the processor time of the whole process, garbage collection included. Unlike elapsed time, it does
-	// not depend much on other processes. It is 0 if the system does not report it.
+	// CPU is the processor time of the whole process without that of garbage collection, which the measurement makes
+	// frequent. Unlike elapsed time, it does not depend much on other processes. It is 0 if the system does not report it.
 	CPU time.Duration
 }
 
@@ -148,19 +148,26 @@ func measureCost(gcPercent int, run func()) Cost {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu := ProcessCPU()
+	cpu := processCPUWithoutGC()
 	sampler := startSampler()
 
 	run()
 
 	peak := sampler.stop()
-	cpu = ProcessCPU() - cpu
+	cpu = max(0, processCPUWithoutGC()-cpu)
 	runtime.ReadMemStats(&after)
 	cost := Cost{AllocatedBytes: int64(after.TotalAlloc - before.TotalAlloc), CPU: cpu}
 	keptByLast = int64(after.HeapAlloc) - int64(before.HeapAlloc)
 	peak = max(peak, after.HeapAlloc)
 	cost.PeakHeapBytes = min(max(0, int64(peak)-int64(before.HeapAlloc)), cost.AllocatedBytes)
 	return cost
+}
+
+// processCPUWithoutGC subtracts what the runtime estimates that its collections took, up to the last one that ended.
+func processCPUWithoutGC() time.Duration {
+	collections := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	metrics.Read(collections)
+	return ProcessCPU() - time.Duration(collections[0].Value.Float64()*float64(time.Second))
 }
 
 // HeapBytes collects garbage, with what pools hold, and returns the size of all objects.
