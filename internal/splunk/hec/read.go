@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -126,7 +127,7 @@ func (e *Reader) append(next *received) *Fault {
 	if profiling && host == unknownHost {
 		host = ""
 	}
-	var resource, attributes xpdata.MapBuilder // Map.Put would look through all fields before each
+	var resource, scope, attributes xpdata.MapBuilder // Map.Put would look through all fields before each
 	for _, own := range [...]struct{ key, value string }{
 		{attributeIndex, next.Index}, {attributeSource, next.Source}, {attributeSourceType, next.SourceType},
 		{attributeHost, host},
@@ -146,15 +147,18 @@ func (e *Reader) append(next *received) *Fault {
 			return badEvent(e.records, InvalidFields, "field "+strconv.Quote(key)+" is an object")
 		}
 		to := &attributes
-		if profiling && strings.HasPrefix(key, severityPrefix) {
+		switch {
+		case profiling && strings.HasPrefix(key, severityPrefix):
 			continue // profiles have no severity
-		}
-		if profiling && !isRecordField(key) {
+		case !profiling || isRecordField(key):
+		case strings.HasPrefix(key, "otel.scope.") || strings.HasPrefix(key, "pprof.scope."):
+			to = &scope
+		default:
 			to = &resource
 		}
 		setValue(to.AppendEmpty(key), value)
 	}
-	record := e.scope(&resource, profiling).LogRecords().AppendEmpty()
+	record := e.scope(&resource, &scope, profiling).LogRecords().AppendEmpty()
 	attributes.UnsafeIntoMap(record.Attributes())
 	record.SetTimestamp(at)
 	record.SetObservedTimestamp(e.Observed)
@@ -177,23 +181,27 @@ func (e *Reader) append(next *received) *Fault {
 	return nil
 }
 
-// isRecordField reports whether a field of a profiling event is an attribute of its record, not of its resource: HEC
-// has both in one list.
+// isRecordField reports whether a field of a profiling event is an attribute of its record, not of its resource or
+// scope: HEC has all in one list.
 func isRecordField(key string) bool {
 	for _, prefix := range []string{"profiling.", "source.event.", "thread.", "memory.allocated", "otel.log.",
-		"sampler."} {
+		"sampler.", "pprof.profile."} {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}
 	}
-	return key == attributeSourceType || key == splunklog.KeyTraceID || key == splunklog.KeySpanID
+	return slices.Contains([]string{
+		attributeSourceType, splunklog.KeyTraceID, splunklog.KeySpanID, kind.TemporalityAttribute,
+	}, key)
 }
 
-// scope returns the scope for a record of this resource. Events stay in their order.
-func (e *Reader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs {
-	resource := pcommon.NewMap()
-	built.UnsafeIntoMap(resource)
-	content := dictionary.AppendMap(nil, resource) // Map.Equal takes time quadratic in the number of entries
+// scope returns the scope for a record of this resource and these attributes of a scope. Events stay in their order.
+func (e *Reader) scope(ofResource, ofScope *xpdata.MapBuilder, profiling bool) plog.ScopeLogs {
+	resource, scope := pcommon.NewMap(), pcommon.NewMap()
+	ofResource.UnsafeIntoMap(resource)
+	ofScope.UnsafeIntoMap(scope)
+	// Map.Equal takes time quadratic in the number of entries.
+	content := dictionary.AppendMap(dictionary.AppendMap(nil, resource), scope)
 	name := e.Library
 	if profiling {
 		name = splunklog.ProfilingName
@@ -204,6 +212,7 @@ func (e *Reader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs 
 	rl := e.logs.ResourceLogs().AppendEmpty()
 	resource.MoveTo(rl.Resource().Attributes())
 	e.lastScope, e.lastContent = rl.ScopeLogs().AppendEmpty(), content
+	scope.MoveTo(e.lastScope.Scope().Attributes())
 	e.lastScope.Scope().SetName(name)
 	return e.lastScope
 }
