@@ -219,7 +219,8 @@ func ParseTime(s string, now time.Time) (int64, error) {
 	if d, err := parseAgo(ago); s == "now" || isRelative && err == nil && d >= 0 {
 		return max(now.Add(-d).UnixNano(), 0), nil
 	}
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
+	// A + that is not escaped in a URL is a blank.
+	if t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "+", 1)); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
 		return t.UnixNano(), nil
 	}
 	if isRelative && config.IsTooLong(ago) {

@@ -31,6 +31,9 @@ func TestParseTime(t *testing.T) {
 		"now-60000d":          0,
 		"now-106751d":         0,
 		"9223372036854774":    9_223_372_036_854_774 * 1e3,
+
+		"2025-11-22T16:40:00+02:00": second * 1e9,
+		"2025-11-22T16:40:00 02:00": second * 1e9,
 	} {
 		got, err := ParseTime(text, now)
 		require.NoError(t, err, text)
