@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
@@ -328,6 +329,14 @@ func TestTimelineOfAnyTime(t *testing.T) {
 				assert.LessOrEqual(t, len(tl.Groups[0].Values), mostPoints+1)
 			}
 		}
+	}
+	// What a value is does not depend on the time.
+	add(t, s, "a", "inuse_space", "bytes", 0, 0, profiletest.Value(100, "leaf"))
+	for _, from := range []int64{at(0), at(5000)} {
+		tl, err := s.Timeline(t.Context(), model.Selection{Service: "shop", Profile: "memory", From: from, Until: at(9000)},
+			mostPoints, noon)
+		require.NoError(t, err)
+		assert.Equal(t, kind.Gauge, tl.Values)
 	}
 	// Without a start, it begins with the first profile: a state with the time from which it holds. What is on disk is
 	// older than the window of what is in memory.

@@ -109,6 +109,9 @@ func (r *rule) end() {
 func (s *scan) plan() (*Selected, error) {
 	out := &Selected{Types: slices.Clone(s.types)}
 	for i, t := range s.types {
+		if i == 0 {
+			out.Values = s.view.values[t]
+		}
 		if s.only == nil && !s.query.TimedOnly {
 			s.rules[i].timeType = s.view.timeTypes[t]
 		}

@@ -28,6 +28,8 @@ type View struct {
 	Release func()
 	// timeTypes has, for types that count samples, that of the time for which one stands.
 	timeTypes map[model.SampleType]model.SampleType
+	// values has what the values of each type are, for a selection without profiles.
+	values map[model.SampleType]kind.Values
 }
 
 // withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
@@ -69,14 +71,14 @@ func (v *View) resolveTypes(sel *model.Selection, all bool) (types []model.Sampl
 		return nil, fmt.Errorf("%w: service %q has no profile %q", model.ErrNothing, model.Shorten(sel.Service),
 			model.Shorten(sel.Profile))
 	}
-	v.timeTypes = map[model.SampleType]model.SampleType{}
-	own := make(map[model.SampleType]bool, len(list))
+	v.timeTypes, v.values = map[model.SampleType]model.SampleType{}, map[model.SampleType]kind.Values{}
 	for _, p := range list {
-		own[p.Type] = true
+		v.values[p.Type] = p.Values
 	}
 	for _, p := range list {
 		// A number of samples stands for the time that they took, unless the profile has that time as a type, too.
-		if p.Type.Unit == "count" && kind.NanosPer(p.PeriodType.Unit) > 0 && !own[p.PeriodType] {
+		_, own := v.values[p.PeriodType]
+		if p.Type.Unit == "count" && kind.NanosPer(p.PeriodType.Unit) > 0 && !own {
 			v.timeTypes[p.Type] = p.PeriodType
 		}
 		if all || p.Type.Is(sel.Type) && (sel.Type != "" || p.Default) {
