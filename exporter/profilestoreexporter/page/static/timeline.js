@@ -26,10 +26,11 @@ export function bands(groups) {
 export function ticks(from, until, count) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400].map((s) => s * 1000);
   const step = steps.find((s) => (until - from) / s <= count) ?? 86400e3 * Math.ceil((until - from) / 86400e3 / count);
-  const zone = new Date(from).getTimezoneOffset() * 60e3;
+  const zone = (t) => new Date(t).getTimezoneOffset() * 60e3;
   const times = [];
-  for (let t = Math.ceil((from - zone) / step) * step + zone; t <= until; t += step) times.push(t);
-  return times;
+  // Where summer time begins or ends, a day has 23 or 25 hours.
+  for (let t = Math.ceil((from - zone(from)) / step) * step + zone(from); t <= until + 3600e3; t += step) times.push(step > 3600e3 ? t + zone(t) - zone(from) : t);
+  return times.filter((t) => t >= from && t <= until);
 }
 
 export class Timeline {

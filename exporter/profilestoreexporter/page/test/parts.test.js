@@ -105,3 +105,14 @@ test('groups are stacked, gaps stay gaps, ticks are round', () => {
   assert.ok(found.length >= 3 && found.length <= 9);
   for (const t of found) assert.equal(t % 60e3, 0);
 });
+
+test('days begin at midnight where summer time begins or ends', () => {
+  const before = process.env.TZ;
+  process.env.TZ = 'Europe/Berlin';
+  for (const [month, day] of [[2, 26], [9, 22]]) { // the changes are on March 29 and October 25, 2026
+    const found = ticks(new Date(2026, month, day, 12).getTime(), new Date(2026, month, day + 5, 12).getTime(), 6);
+    assert.deepEqual(found.map((t) => new Date(t).getHours()), [0, 0, 0, 0, 0], `month ${month}`);
+  }
+  if (before === undefined) delete process.env.TZ;
+  else process.env.TZ = before;
+});
