@@ -30,6 +30,15 @@ func inFiles(value int64, namesAndPlaces ...string) profiletest.Sample {
 	return s
 }
 
+// inlined returns a sample whose functions are all inlined in its root.
+func inlined(s profiletest.Sample) profiletest.Sample {
+	for _, l := range s.Stack[1:] {
+		s.Stack[0].Lines = append(s.Stack[0].Lines, l.Lines...)
+	}
+	s.Stack = s.Stack[:1]
+	return s
+}
+
 // A function is its name, whatever folder it was built in. Its path counts as far as it must to tell it from another
 // one in the same profile.
 func TestFunctionsOfTwoBuilds(t *testing.T) {
@@ -65,6 +74,12 @@ func TestFunctionsOfTwoBuilds(t *testing.T) {
 			[]profiletest.Sample{inFiles(10, "init", "", "/v1/liba.so"), inFiles(5, "init", "", "/v1/libb.so")},
 			[]profiletest.Sample{inFiles(30, "init", "", "/v2/liba.so"), inFiles(6, "init", "", "/v2/libb.so")},
 			[]string{"init 30 10", "init 6 5"},
+		},
+		"inlined in one of them, and in one caller": {
+			[]profiletest.Sample{inFiles(10, "price", "/v1/a.go", "", "cart", "/v1/a.go", ""), inFiles(1, "price", "/v1/a.go", "")},
+			[]profiletest.Sample{inlined(inFiles(30, "price", "/v2/a.go", "", "cart", "/v2/a.go", "")),
+				inFiles(2, "price", "/v2/a.go", "")},
+			[]string{"cart 30 10", "price 32 11"},
 		},
 		"one function in a binary of another name": {
 			[]profiletest.Sample{inFiles(10, "work", "", "/srv/shop-1")},

@@ -23,15 +23,25 @@ import (
 // pathKey identifies the frames that have a name and a kind. name and kind are numbers of the builder's strings.
 type pathKey struct{ name, kind int32 }
 
+// pathKey returns the key of a frame. A function is the same whether it is inlined or called, which differs between its
+// callers and between versions.
+func (b *treeBuilder) pathKey(frame int32) pathKey {
+	key := pathKey{b.keys[frame].name, b.keys[frame].kind}
+	if b.frames[frame].Kind == kindInlined {
+		key.kind = b.number(kindUser)
+	}
+	return key
+}
+
 // pathOf returns what tells functions of one name apart: the file, or the binary where there is none.
 func pathOf(f *Frame) string { return cmp.Or(f.File, f.Mapping) }
 
 // namesakes returns the frames of each name and kind that has several paths.
 func (b *treeBuilder) namesakes() map[pathKey][]int32 {
 	all := map[pathKey][]int32{}
-	for i, k := range b.keys {
-		key := pathKey{k.name, k.kind}
-		all[key] = append(all[key], int32(i))
+	for i := range int32(len(b.keys)) {
+		key := b.pathKey(i)
+		all[key] = append(all[key], i)
 	}
 	for key, frames := range all {
 		if len(frames) == 1 {
@@ -91,6 +101,9 @@ func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selec
 				to[i] = at
 				if b.frames[at].Line != b.frames[i].Line {
 					b.frames[at].Line = 0
+				}
+				if b.frames[at].Kind != b.frames[i].Kind {
+					b.frames[at].Kind = kindUser
 				}
 				continue
 			}
@@ -246,7 +259,7 @@ func (e *evidence) stack(stack dictionary.StackIndex) error {
 	for _, location := range e.b.framer.dict.Stacks.At(stack) {
 		for _, frame := range e.b.framer.framesOf(location) {
 			if int(frame) < len(e.isNamesake) && e.isNamesake[frame] {
-				e.add(pathKey{e.b.keys[frame].name, e.b.keys[frame].kind}, frame)
+				e.add(e.b.pathKey(frame), frame)
 			}
 		}
 	}
@@ -260,7 +273,9 @@ func (e *evidence) add(key pathKey, frame int32) {
 	}
 	path := pathOf(&e.b.frames[frame])
 	for _, other := range others {
-		e.elements[key] = max(e.elements[key], 1+commonElements(path, pathOf(&e.b.frames[other])))
+		if end := pathOf(&e.b.frames[other]); end != path {
+			e.elements[key] = max(e.elements[key], 1+commonElements(path, end))
+		}
 	}
 	e.found[key] = append(others, frame)
 }
