@@ -449,7 +449,7 @@ func TestNothingLeftIsAnError(t *testing.T) {
 	} {
 		r := run(t, nil, append(command, old)...)
 		assert.Equal(t, exitFailed, r.code, "%v", command)
-		assert.Contains(t, r.log, "old.json: 2 samples could not be understood and were left out (stack_range: 1, empty: 1)", "%v", command)
+		assert.Contains(t, r.log, "old.json: 2 samples could not be understood and were left out (no_observation: 1, stack_range: 1)", "%v", command)
 		assert.Contains(t, r.log, "old.json: all 2 samples were left out", "%v", command)
 		assert.Empty(t, r.out)
 		if command[0] == "check" || command[0] == "stats" {

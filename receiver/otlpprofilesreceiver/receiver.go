@@ -189,6 +189,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 		return stats, err
 	case err == nil:
 		m.Reservation.DropBody()
+		stats.DropUnreadable(profiles)
 		m.Reservation.Built(int64(size.OfProfiles(profiles))) // the pipeline may hold them for a while
 	}
 	r.count(ctx, &stats)

@@ -184,7 +184,7 @@ func TestReportsDroppedSamples(t *testing.T) {
 		response := pprofileotlp.NewExportResponse()
 		require.NoError(t, unmarshal(response))
 		assert.EqualValues(t, 1, response.PartialSuccess().RejectedProfiles())
-		assert.Equal(t, "2 samples of 1 profiles were dropped, since they cannot be read: stack_range: 1, empty: 1",
+		assert.Equal(t, "2 samples of 1 profiles were dropped, since they cannot be read: no_observation: 1, stack_range: 1",
 			response.PartialSuccess().ErrorMessage())
 	}
 	for _, layout := range []string{"1.3", "1.4", "1.6", "1.7"} {
@@ -209,7 +209,7 @@ func TestReportsDroppedSamples(t *testing.T) {
 	}
 	const counter = "otelcol_receiver_otlp_profiles_dropped_samples"
 	assert.EqualValues(t, sent-arrived, collectortest.Sum(t, h.telemetry, counter))
-	assert.EqualValues(t, sent/4, collectortest.Sum(t, h.telemetry, counter, "reason", "empty"))
+	assert.EqualValues(t, sent/4, collectortest.Sum(t, h.telemetry, counter, "reason", "no_observation"))
 	assert.EqualValues(t, arrived, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_profile_samples"))
 }
 
@@ -222,6 +222,34 @@ func TestReportsRequestsOfWhichNothingIsLeft(t *testing.T) {
 	require.JSONEq(t, `{"partialSuccess":{"rejectedProfiles":"1",
 		"errorMessage":"4 samples of 1 profiles were dropped, since they cannot be read: stack_range: 4"}}`, answer)
 	require.Empty(t, h.sink.AllProfiles())
+}
+
+// Today's layout has no ranges, but indices: a sample that leads to one out of range is reported as well, and the others
+// arrive.
+func TestReportsSamplesOfTodaysLayout(t *testing.T) {
+	h := start(t, nil, nil)
+	post := func(pd pprofile.Profiles) string {
+		text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		code, answer, _ := h.post(t, paths[0], "application/json", text)
+		require.Equal(t, http.StatusOK, code)
+		return answer
+	}
+	pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "read"), profiletest.Value(2, "broken"),
+		profiletest.Value(3, "write"), profiletest.Value(4, "main"), profiletest.Value(5, "read", "main")).Build()
+	samples := profiletest.ProfileAt(pd, 0).Samples()
+	pd.Dictionary().FunctionTable().At(2).SetFilenameStrindex(99)
+	samples.At(2).SetStackIndex(-1)
+	samples.At(3).Values().FromRaw(nil)
+	require.JSONEq(t, `{"partialSuccess":{"rejectedProfiles":"1","errorMessage":
+		"3 samples of 1 profiles were dropped, since they cannot be read: stack_index: 1, string_index: 1, no_observation: 1"}}`,
+		post(pd))
+	arrived := profiletest.ProfileAt(h.sink.AllProfiles()[0], 0).Samples()
+	require.Equal(t, 2, arrived.Len())
+	require.EqualValues(t, 5, arrived.At(1).Values().At(0))
+
+	pprofile.NewProfilesDictionary().CopyTo(pd.Dictionary())
+	require.Contains(t, post(pd), `"5 samples of 1 profiles were dropped, since they cannot be read: stack_index: 4, no_observation: 1"`)
 }
 
 // Logs arrive by every way, on the ports of profiles, and hold budget while the pipeline has them.

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"pgregory.net/rapid"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -59,6 +60,17 @@ func TestAnyInput(t *testing.T) {
 			t.Fatal(err)
 		}
 		stats := b.TakeStats()
+		var unreadable [NumDropReasons]int
+		for _, pd := range messages {
+			left := clone(pd)
+			dropped, profiles := DropUnreadable(left)
+			for why, n := range dropped {
+				unreadable[why] += n
+			}
+			require.Equal(t, pd.SampleCount()-left.SampleCount(), otlp.Total(dropped[:]))
+			require.Equal(t, profiles > 0, otlp.Total(dropped[:]) > 0)
+		}
+		require.Equal(t, stats.Dropped, unreadable)
 		samples := stats.Samples
 		for _, n := range stats.Dropped {
 			samples -= n

@@ -6,7 +6,7 @@ package compact
 import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 
 // DropReason is why a sample was left out. Its String is the value of a metric's attribute.
-type DropReason int
+type DropReason int8
 
 // Understood means that there is no reason to drop a sample: no index, of it or of anything that it refers to, is out
 // of range.

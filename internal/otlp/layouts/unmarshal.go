@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
@@ -31,25 +32,41 @@ func (s *Stats) DroppedSamples() int { return otlp.Total(s.Dropped[:]) }
 // DropReason is the reason for which a sample was dropped. Its String is the value of a metric's attribute.
 type DropReason int
 
-// The reasons for which a sample of an old layout is dropped.
+// The reasons for which a sample is dropped: those of package compact, and what only old layouts have.
 const (
+	// DropLocation is a location that the message does not have.
+	DropLocation = DropReason(compact.DropLocationIndex)
+	// DropEmpty is a sample with neither values nor timestamps.
+	DropEmpty = DropReason(compact.DropNoObservation)
 	// DropStackRange is a range of locations that is not within the profile's location indices, or its location table if
 	// it has no indices.
-	DropStackRange DropReason = iota
-	// DropLocation is a location that the message does not have.
-	DropLocation
+	DropStackRange = DropReason(compact.NumDropReasons)
 	// DropExpansion is a sample after the ranges of a message named four locations for each of its bytes, or a value after
 	// the attributes and timestamps were repeated for too many sample types.
-	DropExpansion
-	// DropEmpty is a sample with neither values nor timestamps.
-	DropEmpty
+	DropExpansion = DropStackRange + 1
 	// NumDropReasons is the number of reasons.
-	NumDropReasons int = iota
+	NumDropReasons = int(DropExpansion) + 1
 )
 
 // String returns the reason's name in metrics.
 func (r DropReason) String() string {
-	return [NumDropReasons]string{"stack_range", "unknown_location", "expansion", "empty"}[r]
+	switch r {
+	case DropStackRange:
+		return "stack_range"
+	case DropExpansion:
+		return "expansion"
+	default:
+		return compact.DropReason(r).String()
+	}
+}
+
+// DropUnreadable removes the samples of a message that cannot be read, and counts them.
+func (s *Stats) DropUnreadable(pd pprofile.Profiles) {
+	dropped, profiles := compact.DropUnreadable(pd)
+	for why, n := range dropped {
+		s.Dropped[why] += n
+	}
+	s.IncompleteProfiles += profiles
 }
 
 // Repair is a fault that is repaired. Its String is the value of a metric's attribute.
@@ -86,7 +103,7 @@ func (r Repair) String() string {
 // afterwards. The error means that the message cannot be read in the detected layout.
 //
 // Current messages go to pdata as they are, but for values that are numbers of timestamps. Their indices are not
-// checked. meter bounds the work; its error is returned.
+// checked: see DropUnreadable. meter bounds the work; its error is returned.
 func Unmarshal(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
 	layout, certain := Detect(data)
 	stats := Stats{Layout: layout, Ambiguous: !certain}

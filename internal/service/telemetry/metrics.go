@@ -25,7 +25,7 @@ func Attributes(keyValues ...string) metric.MeasurementOption {
 
 // enum is a list of values with names.
 type enum interface {
-	~int | ~uint8
+	~int | ~int8 | ~uint8
 	fmt.Stringer
 }
 

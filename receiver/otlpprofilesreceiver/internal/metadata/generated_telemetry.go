@@ -69,7 +69,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverOtlpProfilesDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_receiver_otlp_profiles_dropped_samples",
-		metric.WithDescription("Number of samples of old layouts that could not be read. [Alpha]"),
+		metric.WithDescription("Number of samples that could not be read. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
