@@ -286,8 +286,17 @@ func TestPushOddProfiles(t *testing.T) {
 
 	// sample_type: [{}], sample: [{location_id: [7]}]
 	const unknownLocation = "\x0a\x02\x08\x00\x12\x05\x0a\x01\x07\x12\x00"
-	accepted(t, f.pushURL(), []byte(unknownLocation+emptyString))
+	status, _, answer := postRaw(t, f.pushURL(), []byte(unknownLocation+oneSample+emptyString))
+	assert.Equal(t, http.StatusOK, status)
+	assert.JSONEq(t, `{"warning": "samples were dropped, since they cannot be read: unknown_location: 1"}`, answer)
+	assert.Equal(t, 1, f.Await(2)[1].SampleCount())
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricDropped, "reason", "unknown_location"))
+
+	status, _, answer = postRaw(t, f.pushURL(), []byte(unknownLocation+emptyString))
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, answer, "none of its samples can be read: unknown_location: 1")
+	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", "not_pprof"))
+	assert.Equal(t, 2, f.Next.Attempts())
 }
 
 // The sender can state what values are, of every format. Without a time, a profile ends when it arrives.

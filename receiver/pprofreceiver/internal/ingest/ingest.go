@@ -34,6 +34,7 @@ import (
 	pprofdecode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -115,6 +116,8 @@ func (id Identity) putTo(attributes, configured pcommon.Map) {
 type Shared struct {
 	// OtherBytes is the size of the request besides its payloads.
 	OtherBytes int
+	// Dropped counts the samples that could not be read, by reason.
+	Dropped [scan.NumDropReasons]int
 	// plainBytes and statedBytes are those of the payloads so far.
 	plainBytes, statedBytes int
 }
@@ -190,6 +193,9 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 	}
 	if p.Shared != nil {
 		p.Shared.plainBytes += plainBytes
+		for why, n := range stats.Dropped {
+			p.Shared.Dropped[why] += n
+		}
 	}
 	return pd, stats, err
 }
@@ -282,6 +288,9 @@ func (in *Ingester) decodePprof(
 		pd, stats, err = pprofdecode.Decode(p.Data, options)
 		if errors.Is(err, scan.ErrTooLarge) && stats.UncompressedBytes == 0 {
 			return fmt.Errorf("%w (`max_profile_bytes`)", err)
+		}
+		if err == nil && stats.Samples == 0 && stats.DroppedSamples() > 0 {
+			err = fmt.Errorf("none of its samples can be read: %s", httpserver.Reasons[scan.DropReason](stats.Dropped[:]))
 		}
 		return err
 	})

@@ -38,18 +38,26 @@ type errorWriter func(w http.ResponseWriter, r *http.Request, status int, err er
 
 // writeError answers in JSON, as every route does that has no form of its own for errors.
 func writeError(w http.ResponseWriter, _ *http.Request, status int, err error) {
-	answer := struct {
-		Error string       `json:"error"`
-		Files []pushedFile `json:"files,omitempty"`
-	}{Error: otlpstatus.Reason(err)}
+	a := answer{Error: otlpstatus.Reason(err)}
 	var form *formError
 	if errors.As(err, &form) {
-		answer.Files = form.files
+		a.Files = form.files
 	}
+	writeAnswer(w, status, a)
+}
+
+// answer is the body of an answer. Warning is what became of a push that was accepted without some of its samples.
+type answer struct {
+	Error   string       `json:"error,omitempty"`
+	Warning string       `json:"warning,omitempty"`
+	Files   []pushedFile `json:"files,omitempty"`
+}
+
+func writeAnswer(w http.ResponseWriter, status int, a answer) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // people read it at a terminal: attr.<key>, not attr.\u003ckey\u003e
-	_ = enc.Encode(answer)   // strings always encode
+	_ = enc.Encode(a)        // strings always encode
 	httpserver.Answer(w, httpserver.ContentJSON, body.Bytes(), status)
 }
 

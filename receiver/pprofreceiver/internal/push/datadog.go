@@ -60,7 +60,7 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	for i := range profiles {
 		profiles[i].Identity, profiles[i].From, profiles[i].Until = identity, event.Start.value, event.End.value
 	}
-	if err := s.ingestAll(r.Context(), profiles, 0); err != nil {
+	if err := s.ingestAll(r.Context(), profiles, &ingest.Shared{}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

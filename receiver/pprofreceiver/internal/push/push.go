@@ -13,28 +13,33 @@ import (
 	"mime/multipart"
 	"net/http"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// handlePush answers a push, with 204 only when the pipeline has accepted everything.
+// handlePush answers a push, with 204 only when the pipeline has accepted everything, and 200 if samples are missing.
 func (s *Server) handlePush(w http.ResponseWriter, r *pushRequest) error {
 	payload, err := readQuery(r.URL.RawQuery, s.passedQueryKeys)
 	if err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
-	payload.Reservation = r.reservation
+	payload.Reservation, payload.Shared = r.reservation, &ingest.Shared{}
 	if r.isForm() {
 		var files []namedPayload
 		if files, err = s.readFiles(r, payload); err == nil {
-			err = s.ingestAll(r.Context(), files, 0)
+			err = s.ingestAll(r.Context(), files, payload.Shared)
 		}
 	} else if payload.Data, err = s.readBody(r); err == nil {
 		err = s.ingest.Ingest(r.Context(), payload, 0)
 	}
 	if err != nil {
 		return err
+	}
+	if reasons := httpserver.Reasons[scan.DropReason](payload.Shared.Dropped[:]); reasons != "" {
+		writeAnswer(w, http.StatusOK, answer{Warning: "samples were dropped, since they cannot be read: " + reasons})
+		return nil
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

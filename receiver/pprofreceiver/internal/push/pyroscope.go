@@ -333,7 +333,7 @@ func (s *Server) push(r *pushRequest, message []byte, parse func([]byte) ([]pyro
 			payloads = append(payloads, namedPayload{Payload: p})
 		}
 	}
-	return s.ingestAll(r.Context(), payloads, len(message))
+	return s.ingestAll(r.Context(), payloads, &ingest.Shared{OtherBytes: len(message)})
 }
 
 const contentGRPC = "application/grpc"

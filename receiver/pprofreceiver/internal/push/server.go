@@ -150,10 +150,8 @@ type namedPayload struct {
 
 // ingestAll decodes all payloads of a request before it delivers the first, so that nothing is accepted if one is bad.
 // It then delivers them one by one, and goes on if the pipeline refuses one permanently. Its *formError lists the bad
-// files, or, if the pipeline refuses one, what became of each. All payloads share the limits of one; otherBytes is the
-// size of what the request has besides them and that each of them repeats.
-func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBytes int) error {
-	shared := &ingest.Shared{OtherBytes: otherBytes}
+// files, or, if the pipeline refuses one, what became of each. All payloads share the limits of one.
+func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, shared *ingest.Shared) error {
 	files := make([]pushedFile, 0, len(payloads))
 	var bad []pushedFile
 	for _, p := range payloads {
