@@ -4,6 +4,7 @@
 package symbols
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/ianlancetaylor/demangle"
@@ -34,10 +35,17 @@ func isMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z")
 }
 
-// Demangle returns the name in the source of a C++ or Rust symbol. Other names stay as they are.
+// clone matches the end of a symbol of C that a compiler made of a function: .isra.0, .llvm.1234. Some of their numbers
+// differ between builds. Without a number, it could be the name of a Go function.
+var clone = regexp.MustCompile(`\.(constprop|isra|llvm|lto_priv|part|__uniq)\.[0-9]+(\..+)?$`)
+
+// Demangle returns the name in the source of a symbol of C, C++ or Rust. Other names stay as they are.
 func Demangle(name string, style DemangleStyle) (result string) {
-	if style == DemangleNone || !isMangled(name) {
+	if style == DemangleNone {
 		return name
+	}
+	if !isMangled(name) {
+		return name[:len(name)-len(clone.FindString(name))]
 	}
 	defer func() {
 		if recover() != nil {

@@ -24,6 +24,11 @@ var demangled = map[string]string{
 	"_ZN4core3ptr13drop_in_place17h0123456789abcdefE":                        "core::ptr::drop_in_place",
 	"_RNvNtCs1234_7mycrate3foo3bar":                                          "mycrate::foo::bar",
 	"_Dmain":                                                                 "_Dmain",
+	"_ZN3foo3barEv.llvm.123":                                                 "foo::bar()",
+	"parse.llvm.1234567":                                                     "parse",
+	"parse.isra.0.constprop.1.cold":                                          "parse",
+	"main.part.func1":                                                        "main.part.func1",
+	"main.cold":                                                              "main.cold",
 	"$s4main3FooC3baryyF":                                                    "$s4main3FooC3baryyF", // Swift
 	"_Z":                                                                     "_Z",
 }
