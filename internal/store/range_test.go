@@ -98,7 +98,7 @@ func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A part of a profile on disk is read in pieces.
+// A part of a profile on disk is read in pieces, whose memory is reserved.
 func TestPartOfALargeProfileOnDisk(t *testing.T) {
 	profiletest.SkipLarge(t)
 	cfg := diskConfig(t, t.TempDir())
@@ -114,6 +114,7 @@ func TestPartOfALargeProfileOnDisk(t *testing.T) {
 	for _, name := range []string{"flame graph", "groups", "timeline", "heat map"} {
 		reserved := reservedOf(t, allQueries(s, sel)[name])
 		assert.Less(t, reserved, 10<<20, name)
+		assert.Greater(t, reserved, 4<<20, name)
 	}
 	assert.EqualValues(t, 100_000, sum(t, s, sel))
 	require.NoError(t, s.Close())
