@@ -6,6 +6,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -289,4 +292,33 @@ func TestQueriesWhileProfilesArrive(t *testing.T) {
 			queryAll(s, "shop", "process_cpu")
 		}
 	}
+}
+
+// Queries of many blocks hold few files open.
+func TestOpenFilesAreBounded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the files are counted in /proc")
+	}
+	s := open(t, diskConfig(t, memoryDir(t)))
+	b := profiletest.New().Resource("service.name", "shop")
+	const hours = 40
+	for hour := range hours {
+		b.Profile("cpu", "nanoseconds").Time(uint64(noon.Add(time.Duration(hour-hours)*time.Hour).UnixNano()), 1e9).
+			Sample(profiletest.Value(1, "leaf"))
+	}
+	require.Equal(t, hours, s.Add(b.Build(), noon).Profiles)
+	freeze(s)
+	require.NoError(t, s.flush())
+	require.Len(t, s.Blocks(), hours)
+	require.EqualValues(t, hours, sum(t, s, allOfShop))
+	files, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	open := 0
+	for _, fd := range files {
+		if target, _ := os.Readlink(filepath.Join("/proc/self/fd", fd.Name())); filepath.Ext(target) == ".parquet" {
+			open++
+		}
+	}
+	assert.Less(t, open, 2*hours, "a block has three that are read")
+	require.NoError(t, s.Close())
 }

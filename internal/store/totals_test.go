@@ -182,3 +182,27 @@ func TestSumsDoNotWrap(t *testing.T) {
 	add(t, s, "x", "cpu", "nanoseconds", 0, 10, profiletest.Value(most, "a"), profiletest.Value(most, "b"))
 	assert.EqualValues(t, most, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 }
+
+// Values below zero, as those of a difference of two heaps, count in every view.
+func TestValuesBelowZeroCount(t *testing.T) {
+	for typ, seconds := range map[string]int{"cpu": 10, "inuse_space": 0} {
+		inMemoryAndOnDisk(t, testConfig(), func(t *testing.T, s *Store) {
+			add(t, s, "x", typ, "bytes", 0, seconds, profiletest.Value(500, "grow"), profiletest.Value(-300, "shrink"))
+			s.Maintain(noon.Add(time.Hour))
+			profiles, err := s.Catalog(t.Context(), "shop", nil)
+			require.NoError(t, err)
+			sel := model.Selection{Service: "shop", Profile: profiles[0].Profile, From: at(0), Until: at(10)}
+			line, err := s.Timeline(t.Context(), sel, 1, noon.Add(time.Minute))
+			require.NoError(t, err)
+			assert.Equal(t, []float64{200}, line.Groups[0].Values, typ)
+			assert.EqualValues(t, 200, sum(t, s, sel), typ)
+			merged, err := s.Merge(t.Context(), sel)
+			require.NoError(t, err)
+			total := int64(0)
+			for _, sample := range encode(t, merged.Profiles).Sample {
+				total += sample.Value[0]
+			}
+			assert.EqualValues(t, 200, total, typ)
+		})
+	}
+}
