@@ -198,6 +198,14 @@ func TestBuiltIn(t *testing.T) {
 	b.Resource("service.name", "both").Scope("", "")
 	add(b, "itimer", "ns", 4*second)
 	add(b, "cpu", "ns", 5*second)
+	// One time in several forms.
+	for i, types := range [][]string{{"cpu-time", "cpu"}, {"cpu_time"}, {"CPU"}} {
+		b.Resource("service.name", fmt.Sprint("forms", i)).Scope("", "")
+		add(b, "samples", "count", 6).Period(second, "cpu", "nanoseconds")
+		for _, typ := range types {
+			add(b, typ, "nanoseconds", 6*second)
+		}
+	}
 	f.consume(t, b.Build())
 	shop := "{service.name=shop,service.namespace=demo}"
 	assert.Equal(t, map[string]float64{
@@ -205,7 +213,8 @@ func TestBuiltIn(t *testing.T) {
 		"profile.memory.used" + shop: 103, "profile.goroutine.count" + shop: 12, "profile.lock.wait.time" + shop: 3,
 		"profile.cpu.time{service.name=ebpf}": 0.1, "profile.cpu.time{service.name=itimer}": 4,
 		"profile.cpu.time{service.name=ctimer}": 4, "profile.cpu.time{service.name=perf_events}": 4,
-		"profile.cpu.time{service.name=both}": 5,
+		"profile.cpu.time{service.name=both}": 5, "profile.cpu.time{service.name=forms0}": 6,
+		"profile.cpu.time{service.name=forms1}": 6, "profile.cpu.time{service.name=forms2}": 6,
 	}, f.collect(t))
 	f = start(t, "metrics: {own: {unit: s, profiles: [process_cpu/itimer]}, profile.cpu.time: {enabled: false}}")
 	f.consume(t, add(profiletest.New().Resource("service.name", "shop"), "itimer", "ns", second).Build())

@@ -181,13 +181,19 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 		profile.unit = unit{unitName, 1}
 	}
 	profile.each = shares.WeightingOf(typ, unitName, p.Period(), r.stringAt(p.PeriodType().UnitStrindex()))
+	if t.Type == cpuTime {
+		profile.unless = cpu
+	}
 	r.add(&profile)
 	// Samples of a period are a time, unless the profiler has written that, too.
 	if (typ == "samples" || typ == "sample") && periodType != "" && p.Period() > 0 {
 		period := unitOf(r.stringAt(p.PeriodType().UnitStrindex()))
 		derived := profile
 		derived.typ.Type = kind.PlainType(periodType)
-		if period.name == "s" && r.isWanted(derived.typ) && !r.hasType(periodType) {
+		if derived.typ.Type == cpu {
+			derived.unless = cpuTime
+		}
+		if period.name == "s" && r.isWanted(derived.typ) && !r.hasType(derived.typ.Type) {
 			derived.unit = unit{"s", otlp.SaturatingMultiply(period.factor, p.Period())}
 			r.add(&derived)
 		}
@@ -198,7 +204,10 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	}
 }
 
-const cpu = "cpu"
+const (
+	cpu     = "cpu"
+	cpuTime = "cpu_time"
+)
 
 // engines are those of async-profiler whose time is that of a processor. Its OTLP names types by them, once in count
 // and once in ns.
@@ -211,6 +220,8 @@ type input struct {
 	unit   unit
 	values kind.Values
 	each   shares.Weighting
+	// unless is another type for the same time: a metric of both counts that, if the scope has it.
+	unless string
 }
 
 func (r *Reducer) isWanted(t selection.Type) bool {
@@ -219,14 +230,14 @@ func (r *Reducer) isWanted(t selection.Type) bool {
 
 // hasType reports whether the current scope has profiles of a type. Its other types can be in another message, if it
 // was split.
-func (r *Reducer) hasType(typ string) bool {
-	if r.order > 1 {
-		return true
-	}
+func (r *Reducer) hasType(typ string) bool { return r.order > 1 || r.isHere(typ) }
+
+// isHere reports whether this message has profiles of a type in the current scope.
+func (r *Reducer) isHere(typ string) bool {
 	if r.scopeTypes == nil {
 		r.scopeTypes = map[string]bool{}
 		for _, p := range r.scope.Profiles().All() {
-			r.scopeTypes[r.stringAt(p.SampleType().TypeStrindex())] = true
+			r.scopeTypes[kind.PlainType(r.stringAt(p.SampleType().TypeStrindex()))] = true
 		}
 	}
 	return r.scopeTypes[typ]
@@ -239,6 +250,10 @@ func (r *Reducer) add(p *input) {
 	for _, i := range r.Set.Of(p.typ) {
 		metric := r.Set.Metrics[i]
 		if !r.meets(i) {
+			continue
+		}
+		if p.unless != "" && r.isHere(p.unless) &&
+			slices.Contains(r.Set.Of(selection.Type{Profile: p.typ.Profile, Type: p.unless}), i) {
 			continue
 		}
 		if (isMeasure(metric.Unit) || isMeasure(p.unit.name)) && metric.Unit != p.unit.name {
