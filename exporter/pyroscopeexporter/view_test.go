@@ -45,21 +45,25 @@ func typesOf(p *profile.Profile) (types []string, sums []int64) {
 	return types, sums
 }
 
-// An eBPF profiler sends CPU and off-CPU profiles of the same interval in one scope.
+// An eBPF profiler sends CPU and off-CPU profiles of the same interval in one scope, and a Go trace has no period.
 func TestOffCPUStaysApartFromCPU(t *testing.T) {
 	pd := pt.New().Resource("service.name", "shop").
 		Profile("samples", "count").Period(50, "cpu", "nanoseconds").Sample(pt.Observed([]uint64{7, 8, 9}, "f")).
 		Profile("off_cpu", "nanoseconds").
-		Sample(pt.Sample{Values: []int64{5, 6}, Timestamps: []uint64{7, 8}, Stack: pt.Stack("g")}).Build()
+		Sample(pt.Sample{Values: []int64{5, 6}, Timestamps: []uint64{7, 8}, Stack: pt.Stack("g")}).
+		Profile("gc_pause", "nanoseconds").Sample(pt.Value(2, "g")).Profile("on_cpu", "nanoseconds").
+		Time(1, 1).Sample(pt.Value(3, "g")).Profile("off_cpu", "nanoseconds").Time(1, 1).Sample(pt.Value(4, "g")).Build()
 	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
 	got := map[string]string{}
 	for _, one := range s.Series() {
 		types, sums := typesOf(one.Pprof)
-		got[one.Labels["__name__"]] = fmt.Sprint(types, sums)
+		got[fmt.Sprint(one.Labels["__name__"], one.Pprof.TimeNanos)] = fmt.Sprint(types, sums)
 	}
 	require.Equal(t, map[string]string{
-		"process_cpu": "[samples/count cpu/nanoseconds] [3 150]", "off_cpu": "[off_cpu/nanoseconds] [11]",
+		"process_cpu0": "[samples/count cpu/nanoseconds] [3 150]", "off_cpu0": "[off_cpu/nanoseconds] [11]",
+		"gc_pause0": "[gc_pause/nanoseconds] [2]", "process_cpu1": "[on_cpu/nanoseconds cpu/nanoseconds] [3 3]",
+		"off_cpu1": "[off_cpu/nanoseconds] [4]",
 	}, got)
 }
 

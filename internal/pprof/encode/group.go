@@ -30,6 +30,7 @@ type groupKey struct {
 	period                 int64
 	periodType, periodUnit int32
 	attributes             dictionary.AttributeSetIndex
+	name                   string
 }
 
 type valueType struct{ typ, unit int32 }
@@ -78,12 +79,16 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	if e.cpuTimes = nil; e.view.CPUTimes != nil {
 		e.cpuTimes = e.view.CPUTimes(profiles)
 	}
+	nameOf := func(pprofile.Profile) string { return "" }
+	if e.view.Names != nil {
+		nameOf = e.view.Names(scope)
+	}
 	for i := range profiles.Len() {
 		p := profiles.At(i)
 		key := groupKey{
 			origin: e.originOf(p, i), period: p.Period(),
 			periodType: p.PeriodType().TypeStrindex(), periodUnit: p.PeriodType().UnitStrindex(),
-			attributes: e.attributeSet(p.AttributeIndices()),
+			attributes: e.attributeSet(p.AttributeIndices()), name: nameOf(p),
 		}
 		g, ok := byKey[key]
 		if !ok {
