@@ -6,6 +6,7 @@
 
 import {el, fitCanvas, listenToDrags} from './dom.js';
 import {formatTime, formatValue, tickLabels} from './format.js';
+import {ticks} from './timeline.js';
 
 const left = 44;
 const bottom = 16;
@@ -79,10 +80,10 @@ export class HeatMap {
     pen.fillStyle = theme.faint;
     for (const ms of [0, 250, 500, 750]) pen.fillText(`${ms} ms`, 2, ms / 1000 * plot + 9);
     const {scale} = this;
-    const labels = Math.max(1, Math.ceil(90 / scale));
+    const span = answer.seconds * 1000;
     const time = tickLabels();
-    for (let column = 0; column < answer.columns; column += labels) {
-      pen.fillText(time(answer.from + column * answer.seconds * 1000), left + column * scale, plot + bottom - 4);
+    for (const t of ticks(answer.from, answer.from + answer.columns * span, Math.max(2, answer.columns * scale / 90))) {
+      pen.fillText(time(t), left + (t - answer.from) / span * scale, plot + bottom - 4);
     }
     pen.fillStyle = theme.line;
     pen.fillRect(left, plot, answer.columns * scale, 1);
