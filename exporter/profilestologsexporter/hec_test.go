@@ -153,7 +153,8 @@ func timed() pprofile.Profiles {
 	builder := profiletest.New().Resource("host.name", "box", "service.name", "shop").
 		Scope("otel.profiling", "", "pprof.scope.profile_name", "wall").
 		Profile("samples", "count").Time(start+499_999, 6_000_012+10_000_000).Period(10_000_000, "cpu", "nanoseconds").
-		Attributes(profiletest.Attr("otlp.aggregation_temporality", "delta"), profiletest.Attr("pprof.profile.doc_url", "u"))
+		Attributes(profiletest.Attr("otlp.aggregation_temporality", "delta"), profiletest.Attr("pprof.profile.doc_url", "u"),
+			profiletest.Attr("profile.clock.guess", "arrival"))
 	for i := range uint64(3) {
 		builder.Sample(profiletest.Observed([]uint64{start + 499_999 + i*3_000_006}, fmt.Sprint("leaf", i), "main").
 			With(profiletest.Attr("thread.name", "worker")).Linked([16]byte{1, byte(i)}, [8]byte{2, byte(i)}))

@@ -185,7 +185,7 @@ func (e *Reader) append(next *received) *Fault {
 // scope: HEC has all in one list.
 func isRecordField(key string) bool {
 	for _, prefix := range []string{"profiling.", "source.event.", "thread.", "memory.allocated", "otel.log.",
-		"sampler.", "pprof.profile."} {
+		"sampler.", "pprof.profile.", "profile."} {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}
