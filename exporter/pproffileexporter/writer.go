@@ -148,7 +148,7 @@ func (w *writer) close() error { return w.root.Close() }
 // and time: no file is written twice.
 func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
 	malformed := 0
-	files := encode.View{SplitNames: true}
+	files := encode.View{SplitNames: true, SplitProfiles: true}
 	encoded, stats, err := files.Encode(pd)
 	if err != nil {
 		// Leave out the samples that cannot be understood.

@@ -88,11 +88,12 @@ func TestFilesRoundTrip(t *testing.T) {
 	require.NoError(t, receiver.Shutdown(context.Background()))
 }
 
-// pprof's tools lose sample types that share a name, as those of async-profiler's OTLP do.
+// pprof's tools lose sample types that share a name, as those of async-profiler's OTLP do. Types of another profile are
+// in its file.
 func TestTypesOfOneName(t *testing.T) {
 	folder := t.TempDir()
 	b := profiletest.New().Resource("service.name", "shop").Scope("", "")
-	for _, typ := range [][2]string{{"itimer", "count"}, {"itimer", "ns"}, {"cpu", "ns"}} {
+	for _, typ := range [][2]string{{"off_cpu", "ns"}, {"itimer", "count"}, {"itimer", "ns"}, {"cpu", "ns"}} {
 		b.Profile(typ[0], typ[1]).Time(1e18, 1e9).Sample(profiletest.Value(7, "leaf"))
 	}
 	startExporter(t, folder, nil).send(b.Build())
@@ -106,10 +107,11 @@ func TestTypesOfOneName(t *testing.T) {
 		for _, typ := range merged.SampleType {
 			assert.False(t, of[typ.Type], "%s is twice in %s", typ.Type, path)
 			of[typ.Type] = true
+			assert.Equal(t, typ.Type == "off_cpu", strings.HasPrefix(path, "shop/off_cpu/"), "%s is in %s", typ.Type, path)
 			types = append(types, typ.Type+"/"+typ.Unit)
 		}
 	}
-	assert.ElementsMatch(t, []string{"itimer/count", "itimer/ns", "cpu/ns"}, types)
+	assert.ElementsMatch(t, []string{"off_cpu/ns", "itimer/count", "itimer/ns", "cpu/ns"}, types)
 }
 
 // Names are made safe, and different names stay different.

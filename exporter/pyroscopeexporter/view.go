@@ -73,7 +73,7 @@ func newView(pd pprofile.Profiles, cfg *Config) *view {
 // encode returns the message as pprofs.
 func (v *view) encode() ([]encode.Payload, encode.Stats, error) {
 	e := encode.View{TypeName: v.typeName, Label: v.label, Text: kind.LabelValue, WithoutTraces: !v.cfg.Labels.TraceID,
-		CPUTimes: v.cpuTimes, States: v.states, Names: v.profileNames}
+		CPUTimes: v.cpuTimes, States: v.states, SplitProfiles: true}
 	if v.changesSamples {
 		e.Sample = v.sample
 	}
@@ -173,14 +173,6 @@ func (v *view) link(i int32) int32 {
 		return 0
 	}
 	return i
-}
-
-// profileNames returns the names of a scope's profiles, which are those of their series.
-func (v *view) profileNames(scope pprofile.ScopeProfiles) func(p pprofile.Profile) string {
-	var namer kind.Namer
-	namer.Begin(scope.Scope().Attributes(), scope.Profiles(), v.pd.Dictionary())
-	stated := kind.Stated(scope.Scope().Attributes())
-	return func(p pprofile.Profile) string { return namer.Name(p, stated) }
 }
 
 // typeName returns the name of a type or unit, and whether it differs from string i.

@@ -79,16 +79,18 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	if e.cpuTimes = nil; e.view.CPUTimes != nil {
 		e.cpuTimes = e.view.CPUTimes(profiles)
 	}
-	nameOf := func(pprofile.Profile) string { return "" }
-	if e.view.Names != nil {
-		nameOf = e.view.Names(scope)
-	}
+	var namer kind.Namer
+	namer.Begin(scope.Scope().Attributes(), profiles, e.dict)
+	stated := kind.Stated(scope.Scope().Attributes())
 	for i := range profiles.Len() {
 		p := profiles.At(i)
 		key := groupKey{
 			origin: e.originOf(p, i), period: p.Period(),
 			periodType: p.PeriodType().TypeStrindex(), periodUnit: p.PeriodType().UnitStrindex(),
-			attributes: e.attributeSet(p.AttributeIndices()), name: nameOf(p),
+			attributes: e.attributeSet(p.AttributeIndices()),
+		}
+		if e.view.SplitProfiles {
+			key.name = namer.Name(p, stated)
 		}
 		g, ok := byKey[key]
 		if !ok {

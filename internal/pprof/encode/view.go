@@ -27,8 +27,8 @@ type View struct {
 	// CPUTimes returns the profiles of a scope that have CPU time in another form than cpu/nanoseconds, such as numbers of
 	// samples. Their pprofs get it too, as a further sample type. If they have timestamps, Sample must not be nil.
 	CPUTimes func(profiles pprofile.ProfilesSlice) map[int]CPUTime
-	// Names returns the names of a scope's profiles. Those of different names are not sample types of one pprof.
-	Names func(scope pprofile.ScopeProfiles) func(p pprofile.Profile) string
+	// SplitProfiles makes pprofs of their own of profiles with different names, such as process_cpu and off_cpu.
+	SplitProfiles bool
 	// SplitNames makes a pprof of its own of a sample type that has the name of another and a different unit: pprof's
 	// tools lose both. What was one pprof stays one.
 	SplitNames bool
