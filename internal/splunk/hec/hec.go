@@ -217,6 +217,7 @@ func (e *event) setTime(at pcommon.Timestamp) {
 	if uint64(at)%perMilli != 0 {
 		e.setField(records.KeyEventTimeNanos, uint64(at))
 	}
-	millis := uint64(at)/perMilli + (uint64(at)%perMilli)/(perMilli/2)
+	// Readers have no later time, and refuse all events of a request for one.
+	millis := min(uint64(at)/perMilli+(uint64(at)%perMilli)/(perMilli/2), math.MaxInt64/perMilli)
 	e.Time = json.Number(fmt.Sprintf("%d.%03d", millis/(perSecond/perMilli), millis%(perSecond/perMilli)))
 }

@@ -5,6 +5,7 @@ package hec
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -29,11 +30,14 @@ func TestEventTime(t *testing.T) {
 		{start + 120_499_999, "1700000000.120", uint64(start + 120_499_999)},
 		{start + 120_500_000, "1700000000.121", uint64(start + 120_500_000)},
 		{start + 999_999_999, "1700000001.000", uint64(start + 999_999_999)},
+		{math.MaxInt64, "9223372036.854", uint64(math.MaxInt64)},
 	} {
 		e := event{Fields: map[string]any{}}
 		e.setTime(pcommon.Timestamp(tc.at))
 		assert.Equal(t, tc.time, e.Time)
 		assert.Equal(t, tc.nanos, e.Fields["source.event.time.unix_nano"])
+		_, isRead := eventTime(json.RawMessage(e.Time))
+		assert.True(t, isRead)
 	}
 }
 
