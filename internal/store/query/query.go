@@ -94,15 +94,20 @@ func (q *Queries) run(ctx context.Context, reservation *budget.Reservation,
 	if err := reservation.ReserveBody(ctx, WritingBytes); err != nil {
 		return err
 	}
-	if err := acquire(ctx, q.short); err != nil {
-		return err
-	}
-	t := &turn{queries: q}
-	t.timer = time.AfterFunc(shortTime, t.endShort)
-	err := q.compute(ctx, reservation, t, compute)
-	t.end()
-	if !t.mustWait {
-		return err
+	for _, length := range shortTimes {
+		if err := acquire(ctx, q.short); err != nil {
+			return err
+		}
+		t := &turn{queries: q}
+		t.timer = time.AfterFunc(length, t.endShort)
+		err := q.compute(ctx, reservation, t, compute)
+		t.end()
+		if !t.mustWait {
+			return err
+		}
+		if t.isLarge {
+			break
+		}
 	}
 	if err := acquire(ctx, q.long); err != nil {
 		return err
@@ -121,6 +126,7 @@ func (q *Queries) compute(ctx context.Context, reservation *budget.Reservation, 
 			meter.Turn = t.check
 			meter.Reserve = func(n int) error {
 				if t.bytes += int64(n); t.bytes > q.Budget.SmallBytes() {
+					t.isLarge = true
 					if err := t.becomeLong(); err != nil {
 						return err
 					}
@@ -147,20 +153,22 @@ func acquire(ctx context.Context, slots chan struct{}) error {
 	}
 }
 
-// shortTime is how long a query may keep the slot with which it begins.
-const shortTime = 100 * time.Millisecond
+// shortTimes are how long a query may keep the slots with which it begins. On a busy machine, a small query does not end
+// in the first one, and must not wait with the large ones then.
+var shortTimes = [...]time.Duration{100 * time.Millisecond, time.Second}
 
-// turn is the slot with which a query begins. After shortTime, and before it takes more memory than small queries do,
-// it goes on with a long slot if one is free. Otherwise it ends, and is computed again when it has one: while it waits,
-// it holds neither the slot nor memory that small queries need.
+// turn is a slot with which a query begins. After its time, and before it takes more memory than small queries do, the
+// query goes on with a long slot if one is free. Otherwise it ends, and is computed again in its next turn, which is
+// with a long slot at last: while it waits, it holds neither the slot nor memory that small queries need.
 type turn struct {
 	queries *Queries
 	// bytes is the memory that the query has reserved.
 	bytes int64
 	timer *time.Timer
 	// isOver reports that the short slot is given back.
-	isOver           atomic.Bool
-	isLong, mustWait bool
+	isOver atomic.Bool
+	// isLarge reports that the query needs more memory than small ones do.
+	isLarge, isLong, mustWait bool
 }
 
 var errWait = errors.New("the query waits for a slot")
