@@ -17,8 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // fake is a source of profiles of one stack, by service and series.
@@ -151,6 +153,36 @@ func TestMergeOfMany(t *testing.T) {
 	}
 	slices.Sort(all)
 	assert.Equal(t, []string{fmt.Sprint("shop a ", all)}, contentOf(t, merge(t, blocks...)))
+}
+
+// The memory of joining blocks, and of making a day coarser, does not follow from what they have.
+func TestMergeIsBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
+	const profiles, rows = 1500, 2000
+	var blocks []Source
+	for block := range 2 {
+		var starts []int64
+		for i := range profiles {
+			starts = append(starts, int64(2*i+block)*int64(10*time.Second))
+		}
+		observed := func(p *Profile) {
+			p.Samples, p.Flags, p.Values = rows, model.HasTimestamps, kind.Delta
+			p.Rows = func(yield func(blockfile.Row, error) bool) {
+				for i := range int64(rows) {
+					row := rowOf(1, 0, i*7919)
+					if row.Timestamp = p.Start + i*i; !yield(row, nil) {
+						return
+					}
+				}
+			}
+		}
+		blocks = append(blocks, FromDisk(merge(t, changed{fake{"shop": {"a": starting(starts...)}}, observed})))
+	}
+	for _, step := range []time.Duration{0, time.Minute} {
+		profiletest.RequireCost(t, profiletest.Bound{HeapBytes: 32 << 20}, func() {
+			require.NoError(t, Merge(t.Context(), filepath.Join(t.TempDir(), "new"), "new", blocks, step))
+		})
+	}
 }
 
 // A source whose rows refer to what is not there is at fault: nothing else breaks.
