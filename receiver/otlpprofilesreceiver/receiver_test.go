@@ -224,8 +224,8 @@ func TestReportsRequestsOfWhichNothingIsLeft(t *testing.T) {
 	require.Empty(t, h.sink.AllProfiles())
 }
 
-// Today's layout has no ranges, but indices: a sample that leads to one out of range is reported as well, and the others
-// arrive.
+// Today's layout has no ranges, but indices: a sample that leads to one out of range is reported as well, and the
+// others arrive.
 func TestReportsSamplesOfTodaysLayout(t *testing.T) {
 	h := start(t, nil, nil)
 	post := func(pd pprofile.Profiles) string {

@@ -153,8 +153,8 @@ func acquire(ctx context.Context, slots chan struct{}) error {
 	}
 }
 
-// shortTimes are how long a query may keep the slots with which it begins. On a busy machine, a small query does not end
-// in the first one, and must not wait with the large ones then.
+// shortTimes are how long a query may keep the slots with which it begins. On a busy machine, a small query does not
+// end in the first one, and must not wait with the large ones then.
 var shortTimes = [...]time.Duration{100 * time.Millisecond, time.Second}
 
 // turn is a slot with which a query begins. After its time, and before it takes more memory than small queries do, the
