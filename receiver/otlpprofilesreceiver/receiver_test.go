@@ -250,6 +250,7 @@ func TestReportsSamplesOfTodaysLayout(t *testing.T) {
 
 	pprofile.NewProfilesDictionary().CopyTo(pd.Dictionary())
 	require.Contains(t, post(pd), `"5 samples of 1 profiles were dropped, since they cannot be read: stack_index: 4, no_observation: 1"`)
+	require.EqualValues(t, 3+5, collectortest.Sum(t, h.telemetry, "otelcol_receiver_otlp_profiles_dropped_samples"))
 }
 
 // Logs arrive by every way, on the ports of profiles, and hold budget while the pipeline has them.

@@ -4,7 +4,6 @@
 package compact
 
 import (
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
@@ -13,7 +12,7 @@ import (
 // DropUnreadable removes the samples that a Batch would drop, so that whoever receives a message can tell its sender.
 // It returns their numbers by reason, and how many profiles had any.
 func DropUnreadable(pd pprofile.Profiles) (dropped [NumDropReasons]int, profiles int) {
-	stacks := whyStacks(sourceOf(pd.Dictionary()))
+	stacks := stackReasons(sourceOf(pd.Dictionary()))
 	for p := range otlp.Profiles(pd) {
 		before := p.Samples().Len()
 		p.Samples().RemoveIf(func(s pprofile.Sample) bool {
@@ -33,38 +32,39 @@ func DropUnreadable(pd pprofile.Profiles) (dropped [NumDropReasons]int, profiles
 	return dropped, profiles
 }
 
-// whys has for each entry of a table why samples that refer to it are dropped.
-type whys []DropReason
+// reasons has, for each entry of a table, why a sample that refers to it is dropped, or Understood.
+type reasons []DropReason
 
-func (w whys) at(i int32, outOfRange DropReason) DropReason {
-	if uint(i) >= uint(len(w)) { // a negative index is a huge one
+func reasonsOf(n int, reason func(i int) DropReason) reasons {
+	r := make(reasons, n)
+	for i := range r {
+		r[i] = reason(i)
+	}
+	return r
+}
+
+func (r reasons) at(i int32, outOfRange DropReason) DropReason {
+	if uint(i) >= uint(len(r)) { // a negative index is a huge one
 		return outOfRange
 	}
-	return w[i]
+	return r[i]
 }
 
-// whysOf returns why each of n entries cannot be understood.
-func whysOf(n int, why func(i int) DropReason) whys {
-	w := make(whys, n)
-	for i := range w {
-		w[i] = why(i)
-	}
-	return w
-}
-
-func whyStacks(src source) whys {
+func stackReasons(src source) reasons {
 	text := func(i int32) DropReason {
 		if uint(i) >= uint(src.strings.Len()) {
 			return DropStringIndex
 		}
 		return Understood
 	}
-	mappings := whysOf(src.mappings.Len(), func(i int) DropReason { return text(src.mappings.At(i).FilenameStrindex()) })
-	functions := whysOf(src.functions.Len(), func(i int) DropReason {
+	mappings := reasonsOf(src.mappings.Len(), func(i int) DropReason {
+		return text(src.mappings.At(i).FilenameStrindex())
+	})
+	functions := reasonsOf(src.functions.Len(), func(i int) DropReason {
 		f := src.functions.At(i)
 		return max(text(f.NameStrindex()), text(f.SystemNameStrindex()), text(f.FilenameStrindex()))
 	})
-	locations := whysOf(src.locations.Len(), func(i int) DropReason {
+	locations := reasonsOf(src.locations.Len(), func(i int) DropReason {
 		l := src.locations.At(i)
 		why := mappings.at(l.MappingIndex(), DropMappingIndex)
 		for k, lines := 0, l.Lines(); why == Understood && k < lines.Len(); k++ {
@@ -72,15 +72,11 @@ func whyStacks(src source) whys {
 		}
 		return why
 	})
-	return whysOf(src.stacks.Len(), func(i int) DropReason { return locations.first(src.stacks.At(i).LocationIndices()) })
-}
-
-// first returns why the first of these locations that cannot be understood cannot.
-func (w whys) first(indices pcommon.Int32Slice) DropReason {
-	for k := range indices.Len() {
-		if why := w.at(indices.At(k), DropLocationIndex); why != Understood {
-			return why
+	return reasonsOf(src.stacks.Len(), func(i int) DropReason {
+		why, indices := Understood, src.stacks.At(i).LocationIndices()
+		for k := 0; why == Understood && k < indices.Len(); k++ {
+			why = locations.at(indices.At(k), DropLocationIndex)
 		}
-	}
-	return Understood
+		return why
+	})
 }
