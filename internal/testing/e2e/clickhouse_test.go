@@ -100,9 +100,9 @@ func requireClickHouseHas(t *testing.T, server *clickhousetest.Server, received 
 // engines.
 func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *collector) {
 	t.Helper()
-	sent := 0
+	sent, end := 0, sqlEnd()
 	connection := dial(t, c.otlp)
-	sqlProfiles(func(pd pprofile.Profiles, _ time.Time) {
+	sqlProfiles(end, func(pd pprofile.Profiles, _ time.Time) {
 		require.NoError(t, export(connection, pd))
 		sent += pd.SampleCount()
 	})
@@ -126,7 +126,7 @@ func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *coll
 		inTable(sql)
 	}
 	inTable(sqlQueries(t, "clickhouse")[0])
-	s, dir := sqlStore(t)
+	s, dir := sqlStore(t, end)
 	engine := clickhousetest.StartEngine(t, app, dir)
 	inFiles := func(sql string) []string {
 		data, err := engine.Query(sql, "JSONCompactEachRow")

@@ -39,10 +39,13 @@ func sqlQueries(t *testing.T, kind string) (list []string) {
 	return list
 }
 
+// sqlEnd returns the end of sqlProfiles, of which none is at the edge of a day from now. A test that makes them twice asks
+// once: they name the day, and a second later it may be another one.
+func sqlEnd() time.Time { return time.Now().Add(-10 * time.Minute) }
+
 // sqlProfiles returns the profiles of two services over forty hours, with the times at which they arrive.
-func sqlProfiles(add func(pd pprofile.Profiles, arrived time.Time)) {
+func sqlProfiles(end time.Time, add func(pd pprofile.Profiles, arrived time.Time)) {
 	trace := [16]byte{0x5b, 0x8e, 0xff, 0xf7, 0x98, 0x03, 0x81, 0x03, 0xd2, 0x69, 0xb6, 0x33, 0x81, 0x3f, 0xc6, 0x0c}
-	end := time.Now().Add(-10 * time.Minute) // none is at the edge of a day from now
 	for now := end.Add(-40 * time.Hour); now.Before(end); now = now.Add(20 * time.Minute) {
 		for i, service := range []string{"shop", "cart"} {
 			value := int64(i+1) * 1e9
@@ -58,7 +61,7 @@ func sqlProfiles(add func(pd pprofile.Profiles, arrived time.Time)) {
 }
 
 // sqlStore returns a store that has sqlProfiles in blocks in a directory.
-func sqlStore(t *testing.T) (s *store.Store, dir string) {
+func sqlStore(t *testing.T, end time.Time) (s *store.Store, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	s = store.New(store.Config{
@@ -67,7 +70,7 @@ func sqlStore(t *testing.T) (s *store.Store, dir string) {
 			Report: func(string, error) {}},
 	})
 	require.NoError(t, s.Open())
-	sqlProfiles(func(pd pprofile.Profiles, arrived time.Time) {
+	sqlProfiles(end, func(pd pprofile.Profiles, arrived time.Time) {
 		s.Add(pd, arrived)
 		s.Maintain(arrived)
 	})
@@ -123,7 +126,7 @@ func duckdbRows(t *testing.T, app, dir, kinds string) (answers map[string][]stri
 func TestSQL(t *testing.T) {
 	t.Parallel()
 	app := installNPM(t, "E2E_SQL", "duckdb")
-	s, dir := sqlStore(t)
+	s, dir := sqlStore(t, sqlEnd())
 	allocates(s)
 	answers := duckdbRows(t, app, dir, "duckdb,,duckdb-only")
 	queries := slices.Concat(sqlQueries(t, ""), sqlQueries(t, "duckdb-only"))
