@@ -144,14 +144,17 @@ func (c *Config) validateProfiles() error {
 	for i, p := range c.Profiles {
 		path := "profiles." + p.Name
 		standard := slices.IndexFunc(defaults, func(d ProfileConfig) bool { return d.Name == p.Name })
-		if standard < 0 {
+		if standard != i {
 			path = "profiles.custom." + p.Name
 		}
 		check := func(ok bool, key, format string, args ...any) {
 			faults.Require(ok, "`%s%s` "+format, append([]any{path, key}, args...)...)
 		}
-		check(standard < 0 || standard == i, "", "must not be named like a standard kind")
-		check(customName.MatchString(p.Name), "", "must have a name of letters, digits, `_`, `.` and `-`, found %q", p.Name)
+		check(standard < 0 || standard == i, "", "must not be named like a standard kind: set `profiles.%s`",
+			p.Name)
+		check(customName.MatchString(p.Name), "",
+			"must have a name of 1 to 64 letters, digits, `_`, `.` and `-` that begins with a letter or `_`, found %q (%d bytes)",
+			p.Name, len(p.Name))
 		check(strings.HasPrefix(p.Path, "/") && !strings.ContainsAny(p.Path, "?#"),
 			".path", "must be a path that begins with / and has no query (see `params`), found %q", p.Path)
 		check(!p.Params.Has("seconds"), ".params", "must not have `seconds`: set `seconds`")

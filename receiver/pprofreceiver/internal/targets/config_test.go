@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,14 +114,17 @@ func TestFaults(t *testing.T) {
 		"no discovery": {"job_name: a\nstatic_configs: []",
 			[]string{`job "a": there must be a service discovery`}},
 		"an empty discovery": {"job_name: a\nstatic_configs: [null]",
-			[]string{`job "a": empty or null section in static_configs`}},
+			[]string{"job \"a\": `static_configs[0]`: empty or null section in static_configs"}},
 		"no targets": {"job_name: a\nstatic_configs: [{targets: [], labels: {x: y}}]",
 			[]string{`job "a": ` + "`static_configs[0].targets` must not be empty"}},
 		"intervals": {"job_name: a\nscrape_interval: 0s\nscrape_timeout: 0s" + someDiscovery,
 			[]string{"job \"a\": `scrape_interval` must be positive, found 0s",
 				"job \"a\": `scrape_timeout` must be positive, found 0s"}},
 		"negative interval": {"job_name: a\nscrape_interval: -1s" + someDiscovery,
-			[]string{`job "a": `, `not a valid duration string: "-1s"`}},
+			[]string{"job \"a\": `scrape_interval`: must be a duration in whole numbers of y, w, d, h, m, s and ms, as in 1h30m, found \"-1s\""}},
+		"other durations": {
+			"job_name: a\nscrape_interval: '15'\nfile_sd_configs: [{files: [x.json], refresh_interval: 1.5m}]",
+			[]string{"`file_sd_configs[0].refresh_interval`: must be a duration in whole numbers of y, w, d, h, m, s and ms, as in 1h30m, found \"1.5m\""}},
 		"a short interval": {"job_name: a\nscrape_interval: 1s" + someDiscovery,
 			[]string{"job \"a\": `profiles.process_cpu.seconds` must be below `scrape_interval` (1s) and not negative, found 1"}},
 		"long seconds": {
@@ -136,7 +140,10 @@ func TestFaults(t *testing.T) {
 		"a typo": {"job_name: a\nscrape_intervall: 1s" + someDiscovery,
 			[]string{"job \"a\": `scrape_intervall` is not a key here"}},
 		"a typo inside": {"job_name: a\nprofiles: {cpu: {}}\nrelabel_configs: [{sourcelabels: []}]" +
-			someDiscovery, []string{"`cpu` is not a key here: the kinds are `process_cpu`", "`sourcelabels` is not a key here"}},
+			someDiscovery, []string{"`profiles.cpu` is not a key here: the kinds are `process_cpu`",
+			"`relabel_configs[0].sourcelabels` is not a key here"}},
+		"a typo twice": {"job_name: a\nprofiles: {memory: {enable: true}, custom: {x: {enable: true}}}" + someDiscovery,
+			[]string{"`profiles.memory.enable` is not a key here", "`profiles.custom.x.enable` is not a key here"}},
 		"a discovery that is not built in": {"job_name: a\nconsul_sd_configs: [{server: h}]",
 			[]string{"`consul_sd_configs` is not a key here; use one of `dns_sd_configs`"}},
 		"keys of metrics": {"job_name: a\nmetrics_path: /metrics" + someDiscovery,
@@ -160,18 +167,21 @@ func TestFaults(t *testing.T) {
 			[]string{"job \"a\": `relabel_configs[0]`: relabel configuration for replace action requires 'target_label' value",
 				"job \"a\": `relabel_configs[1]` must not be empty"}},
 		"an unknown action": {"job_name: a\nrelabel_configs: [{action: explode}]" + someDiscovery,
-			[]string{`unknown relabel action "explode"`}},
+			[]string{"`relabel_configs[0].action`: unknown relabel action \"explode\""}},
 		"a bad regex": {"job_name: a\nrelabel_configs: [{regex: '(', target_label: x}]" + someDiscovery,
-			[]string{`job "a": `, "error parsing regexp: missing closing"}},
+			[]string{"job \"a\": `relabel_configs[0].regex`: error parsing regexp: missing closing"}},
 		"nothing to scrape": {
 			"job_name: a\nprofiles: {process_cpu: {enabled: false}, memory: {enabled: false}, goroutine: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}" + someDiscovery, []string{"`profiles` must have a kind that is enabled"}},
 		"custom kinds": {
 			"job_name: a\nprofiles: {custom: {memory: {path: /m}, 'a b': {path: m}, x: {path: '/m?gc=1'}, y: {}}}" +
 				someDiscovery,
-			[]string{"`profiles.memory` must not be named like a standard kind",
-				"`profiles.custom.a b` must have a name of letters", "`profiles.custom.a b.path` must be a path that begins with /",
+			[]string{"`profiles.custom.memory` must not be named like a standard kind: set `profiles.memory`",
+				"`profiles.custom.a b` must have a name of 1 to 64 letters", "`profiles.custom.a b.path` must be a path that begins with /",
 				"`profiles.custom.x.path` must be a path that begins with / and has no query (see `params`), found \"/m?gc=1\"",
 				"`profiles.custom.y.path` must be a path"}},
+		"names of custom kinds": {
+			"job_name: a\nprofiles: {custom: {203: {path: /m}, " + strings.Repeat("x", 65) + ": {path: /m}}}" + someDiscovery,
+			[]string{"`profiles.custom.203` must have a name of 1 to 64 letters, digits, `_`, `.` and `-` that begins with a letter or `_`, found \"203\" (3 bytes)", "x\" (65 bytes)"}},
 		"seconds in params": {
 			"job_name: a\nparams: {seconds: ['1']}\nprofiles: {memory: {params: {seconds: ['1']}}}" + someDiscovery,
 			[]string{"`params` must not have `seconds`: set `profiles.<kind>.seconds`",
@@ -185,15 +195,22 @@ func TestFaults(t *testing.T) {
 			[]string{`job "a": at most one of basic_auth, oauth2, bearer_token & bearer_token_file must be configured`}},
 		"a secret in the wrong place": {"job_name: a\nbasic_auth: hunter2" + someDiscovery, []string{"basic_auth"}},
 		"another": {"job_name: a\ntls_config: hunter2" + someDiscovery,
-			[]string{`job "a": found a string where a section is expected`}},
+			[]string{"job \"a\": `tls_config`: found a string where a section is expected"}},
 		"a string for a list": {"job_name: a\nstatic_configs: [{targets: 'localhost:6060'}]\n",
-			[]string{`job "a": found a string where a list is expected`}},
+			[]string{"job \"a\": `static_configs[0].targets`: found a string where a list is expected"}},
+		"a section for a list": {"job_name: a\nstatic_configs: {targets: ['localhost:6060']}\n",
+			[]string{"job \"a\": `static_configs`: found a section where a list is expected"}},
+		"strings for others": {"job_name: a\nprofiles: {process_cpu: {seconds: 5s, enabled: 'yes'}}" + someDiscovery,
+			[]string{"`profiles.process_cpu.seconds`: found a string where a number is expected",
+				"`profiles.process_cpu.enabled`: found a string where true or false is expected"}},
+		"a port for a target": {"job_name: a\nstatic_configs: [{targets: [6060]}]",
+			[]string{`found "6060", which is a port without a host: write host:port, such as localhost:6060`}},
 		"a number for a secret": {"job_name: a\nbasic_auth: {username: u, password: 1234}" + someDiscovery,
 			[]string{"basic_auth.password", "string"}},
 		"discovery's own faults": {"job_name: a\nkubernetes_sd_configs: [{role: pods}]\n",
-			[]string{`job "a": unknown Kubernetes SD role "pods"`}},
+			[]string{"job \"a\": `kubernetes_sd_configs[0].role`: unknown Kubernetes SD role \"pods\""}},
 		"files": {"job_name: a\nfile_sd_configs: [{files: [x.txt]}]\n",
-			[]string{`job "a": path name "x.txt" is not valid for file discovery`}},
+			[]string{"job \"a\": `file_sd_configs[0].files[0]`: path name \"x.txt\" is not valid for file discovery"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(tc.config)

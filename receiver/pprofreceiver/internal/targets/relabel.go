@@ -236,6 +236,9 @@ func parseAddress(s string) (address, error) {
 	if ip, isIP := parseIP(s); isIP {
 		return address{host: ip.String()}, nil
 	}
+	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
+		return address{}, fmt.Errorf("found %q, which is a port without a host: write host:port, such as localhost:%s", s, s)
+	}
 	a := address{host: s}
 	if strings.Contains(s, ":") && !strings.HasSuffix(s, "]") {
 		host, port, err := net.SplitHostPort(s)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -57,16 +56,21 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 			return inJob(job, fmt.Errorf("`%s`: %d has no unit: write %ds", key, n, n))
 		}
 	}
-	text, err := yamlv3.Marshal(withStrings(xconfmap.ToStringMapRaw(conf)))
+	section := withStrings(xconfmap.ToStringMapRaw(conf))
+	read, err := decode(section)
 	if err != nil {
-		return err
-	}
-	var read yamlConfig
-	if err := yaml.UnmarshalStrict(text, &read); err != nil {
-		return inJob(job, readable(err))
+		return inJob(job, readable(section, err))
 	}
 	*c = read.config()
 	return inJob(job, c.validateParts())
+}
+
+func decode(section any) (read yamlConfig, err error) {
+	text, err := yamlv3.Marshal(section)
+	if err != nil {
+		return read, err
+	}
+	return read, yaml.UnmarshalStrict(text, &read)
 }
 
 // config sets the defaults.
@@ -268,78 +272,4 @@ func inJob(name any, err error) error {
 		return fmt.Errorf("job %q: %w", name, err)
 	}
 	return err
-}
-
-// kubernetesKey is the only discovery that the slim build lacks, since it needs the whole Kubernetes client.
-const kubernetesKey = "kubernetes_sd_configs"
-
-var (
-	yamlLine    = regexp.MustCompile(`line \d+: `)
-	yamlUnknown = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
-	yamlValue   = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `[^`]*`)? into (\\S+)")
-)
-
-// instead has what replaces keys of Prometheus and Grafana Alloy.
-var instead = map[string]string{
-	"profiling_config": ": use `profiles`", "metrics_path": ": use `path_prefix`, or `path` in `profiles`",
-	"targets": ": use `static_configs: [{targets: [...]}]`",
-}
-
-// yamlTypes are YAML's types in words.
-var yamlTypes = map[string]string{"str": "a string", "int": "a number", "float": "a number", "bool": "true or false",
-	"seq": "a list", "map": "a section", "null": "nothing"}
-
-// typeName returns a type of Go as a user of YAML knows it.
-func typeName(t string) string {
-	switch {
-	case strings.HasPrefix(t, "[]"):
-		return "a list"
-	case t == "string":
-		return "a string"
-	case t == "bool":
-		return "true or false"
-	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"), strings.HasPrefix(t, "float"):
-		return "a number"
-	}
-	return "a section"
-}
-
-// readable rewords the errors of yaml.v2. Their line numbers are not those of the user's file, their types are
-// Go's, and the values that they quote may be secrets in the wrong place.
-func readable(err error) error {
-	var several *yaml.TypeError
-	if !errors.As(err, &several) {
-		return errors.New(yamlLine.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), ""))
-	}
-	var errs []error
-	for _, message := range several.Errors {
-		message = yamlLine.ReplaceAllString(message, "")
-		if value := yamlValue.FindStringSubmatch(message); value != nil {
-			message = fmt.Sprintf("found %s where %s is expected", cmp.Or(yamlTypes[value[1]], value[1]), typeName(value[2]))
-		}
-		if unknown := yamlUnknown.FindStringSubmatch(message); unknown != nil {
-			message = fmt.Sprintf("`%s` is not a key here", unknown[1]) + instead[unknown[1]]
-			if strings.HasSuffix(unknown[2], ".yamlProfiles") {
-				message += ": the kinds are `process_cpu`, `memory`, `goroutine`, `block`, `mutex`, `fgprof` and `trace`, others go to `custom`"
-			}
-			if unknown[1] == kubernetesKey { // it is known in the full build
-				message = "`" + kubernetesKey + "` is not in the slim build: use the full build of otelcol-profiles"
-			} else if strings.HasSuffix(unknown[1], "_sd_configs") {
-				message += fmt.Sprintf("; use one of %s", strings.Join(discoveryKeys(), ", "))
-			}
-		}
-		errs = append(errs, errors.New(message))
-	}
-	return errors.Join(errs...)
-}
-
-func discoveryKeys() []string {
-	var keys []string
-	for _, name := range discovery.RegisteredConfigNames() {
-		if name != "static" {
-			name += "_sd"
-		}
-		keys = append(keys, "`"+name+"_configs`")
-	}
-	return keys
 }
