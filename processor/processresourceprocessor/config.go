@@ -4,6 +4,7 @@
 package processresourceprocessor
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -185,6 +186,10 @@ func compile(rules []Rule) ([]servicename.Rule, error) {
 			Executable:  expression("executable", rule.Executable),
 			CommandLine: expression("command_line", rule.CommandLine),
 			Template:    rule.ServiceName,
+		}
+		if group := compiled[i].MissingGroup(); group != "" {
+			faults.Add(fmt.Errorf("`rules[%d].service_name` must refer to groups of `command_line`, or else of `executable`,"+
+				" found %q in %q (write $${1}x for the first group before a letter, digit or _)", i, group, rule.ServiceName))
 		}
 	}
 	return compiled, faults.Err()

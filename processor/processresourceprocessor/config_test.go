@@ -33,6 +33,13 @@ func TestValidate(t *testing.T) {
 		"`rules[0].command_line` must be a regular expression": func(c *Config) {
 			c.Rules = []Rule{{CommandLine: "(", ServiceName: "a"}}
 		},
+		"`rules[0].service_name` must refer to groups of `command_line`, or else of `executable`, found \"$2\" in \"a-$2\"": func(c *Config) {
+			c.Rules = []Rule{{Executable: "(a)", ServiceName: "a-$2"}}
+		},
+		"found \"$1_x\" in \"$1_x\"": func(c *Config) { c.Rules = []Rule{{Executable: "(a)", ServiceName: "$1_x"}} },
+		"found \"${app}\" in \"$1-${app}\"": func(c *Config) {
+			c.Rules = []Rule{{Executable: "(?P<app>a)", CommandLine: "(a)", ServiceName: "$1-${app}"}}
+		},
 		"`max_resources` must be positive, found 0":            func(c *Config) { c.MaxResources = 0 },
 		"`proc.root` must be an absolute path, found \"proc\"": func(c *Config) { c.Proc.Root = "proc" },
 		"`proc.environment_attributes` must not have an empty": func(c *Config) {

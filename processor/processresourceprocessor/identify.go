@@ -199,8 +199,8 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 		command: servicename.FromCommand(servicename.Command{Executable: name, Name: process.Name,
 			Arguments: process.Arguments}),
 	}
-	if f.environment == "" && name == "java" {
-		f.environment = servicename.FromJavaProperty(process.Arguments)
+	if name == "java" { // the agent prefers a property to the environment
+		f.environment = cmp.Or(servicename.FromJavaProperty(process.Arguments), f.environment)
 	}
 	if process.IsKernelThread {
 		f.command = kernel
@@ -214,13 +214,9 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 			f.add(attribute.Key, servicename.Clean(attribute.Value))
 		}
 	}
-	for attribute, err := range environment.ResourceAttributes(process.ResourceAttributes) {
-		if err != nil {
-			continue
-		}
-		key, value := attribute.Key, attribute.Value
-		if slices.Contains(p.config.Proc.EnvironmentAttributes, key) {
-			f.add(key, servicename.Clean(value))
+	for _, attribute := range slices.Backward(environment.Wellformed(process.ResourceAttributes)) {
+		if slices.Contains(p.config.Proc.EnvironmentAttributes, attribute.Key) {
+			f.add(attribute.Key, servicename.Clean(attribute.Value))
 		}
 	}
 	return f

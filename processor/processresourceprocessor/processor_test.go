@@ -191,8 +191,10 @@ func TestEnvironment(t *testing.T) {
 	root := machine(t, fakeProcess{
 		pid: 7, executable: "/srv/cart", command: "/srv/cart",
 		environ: []string{"PATH=/bin", "SECRET=x",
-			"OTEL_RESOURCE_ATTRIBUTES=service.name=cart-service,service.namespace=shop,service.version=1%2E2+5,secret=x"},
-	}, fakeProcess{pid: 8, executable: "/usr/bin/java", command: "java -Dotel.service.name=orders -jar orders.jar"})
+			"OTEL_RESOURCE_ATTRIBUTES=service.name=x,service.version=1.1,service.name=cart-service," +
+				"service.namespace=shop,service.version=1%2E2+5,secret=x"},
+	}, fakeProcess{pid: 8, executable: "/usr/bin/java", command: "java -Dotel.service.name=orders -jar orders.jar",
+		environ: []string{"OTEL_SERVICE_NAME=overridden"}})
 	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.ReadEnvironment = root, true })
 	assert.Equal(t, map[string]any{
 		"service.name": "cart-service", "service.namespace": "shop", "service.version": "1.2+5",

@@ -35,6 +35,16 @@ func ResourceAttributes(s string) iter.Seq2[Attribute, error] {
 	}
 }
 
+// Wellformed returns the attributes without the malformed pairs. If a key is there several times, the last one counts.
+func Wellformed(s string) (attributes []Attribute) {
+	for a, err := range ResourceAttributes(s) {
+		if err == nil {
+			attributes = append(attributes, a)
+		}
+	}
+	return attributes
+}
+
 func parse(pair string) (a Attribute, err error) {
 	key, value, found := strings.Cut(pair, "=")
 	if !found || strings.TrimSpace(key) == "" {

@@ -32,11 +32,5 @@ func TestResourceAttributes(t *testing.T) {
 			break
 		}
 	}
-	var after []Attribute
-	for a, err := range ResourceAttributes("broken,a=%,c=d") {
-		if err == nil {
-			after = append(after, a)
-		}
-	}
-	assert.Equal(t, []Attribute{{"c", "d"}}, after, "a malformed pair does not end the list")
+	assert.Equal(t, []Attribute{{"c", "d"}}, Wellformed("broken,a=%,c=d"), "a malformed pair does not end the list")
 }

@@ -4,7 +4,10 @@
 package servicename
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -18,6 +21,27 @@ type Rule struct {
 	CommandLine *regexp.Regexp
 	// Template is the name, with $1 and ${name} for groups of CommandLine, or of Executable if there is no other.
 	Template string
+}
+
+// reference matches what Regexp.Expand replaces: an escaped $, or a group by its number or name.
+var reference = regexp.MustCompile(`\$(?:\$|\w+|\{\w+\})`)
+
+// MissingGroup returns the first reference of the template to a group that its expression does not have, or "": such a
+// reference is replaced by nothing.
+func (r *Rule) MissingGroup() string {
+	by := cmp.Or(r.CommandLine, r.Executable)
+	if by == nil {
+		return ""
+	}
+	for _, found := range reference.FindAllString(r.Template, -1) {
+		group := strings.Trim(found, "${}")
+		number, err := strconv.Atoi(group)
+		isNumber := err == nil && number <= by.NumSubexp()
+		if group != "" && !isNumber && !slices.Contains(by.SubexpNames(), group) {
+			return found
+		}
+	}
+	return ""
 }
 
 // maxCommandLine bounds the string that rules are matched against.

@@ -106,13 +106,14 @@ func TestClean(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	assert.Equal(t, "shop", FromEnvironment("shop", "service.name=cart"))
-	assert.Equal(t, "my shop", FromEnvironment("", "a=b, service.name = my%20shop ,service.name=x"))
+	assert.Equal(t, "my shop", FromEnvironment("", "a=b,service.name=x, service.name = my%20shop ,service.name=%zz"))
 	assert.Equal(t, "c++", FromEnvironment("", "service.name=c+%2B"))
 	assert.Empty(t, FromEnvironment("", "service.name,=x,service.name=%zz"))
 	assert.Equal(t, "cart", FromEnvironment("unknown_service:java", "service.name=cart"))
 	assert.Equal(t, "cart", FromEnvironment("", "service.name=unknown_service,service.name=cart"))
 	assert.Empty(t, FromEnvironment("unknown_service", "service.name=unknown_service:node"))
 	assert.Equal(t, "shop", FromJavaProperty([]string{"java", "-Dotel.service.name=shop"}))
+	assert.Equal(t, "cart", FromJavaProperty([]string{"java", "-Dotel.service.name=shop", "-Dotel.service.name=cart"}))
 	assert.Empty(t, FromJavaProperty([]string{"java"}))
 	assert.Empty(t, FromJavaProperty([]string{"java", "-Dotel.service.name=unknown_service:java"}))
 }
@@ -123,6 +124,9 @@ func TestRules(t *testing.T) {
 		{CommandLine: regexp.MustCompile(`--app=(?P<app>\S+)`), Template: "${app}"},
 		{Executable: regexp.MustCompile(`^worker-(\d+)$`), Template: "worker"},
 		{Executable: regexp.MustCompile(`^(.*)-prod$`), Template: "$1"},
+	}
+	for _, rule := range append(rules, Rule{Executable: regexp.MustCompile(`a(b)`), Template: "$$x-${0}-${1}x"}) {
+		assert.Empty(t, rule.MissingGroup())
 	}
 	assert.Equal(t, "erlang-rabbit", Match(rules, "beam.smp", []string{"beam.smp", "-sname", "rabbit"}))
 	assert.Equal(t, "shop", Match(rules, "beam.smp", []string{"beam.smp", "--app=shop"}))
