@@ -100,12 +100,17 @@ func requireClickHouseHas(t *testing.T, server *clickhousetest.Server, received 
 // engines.
 func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *collector) {
 	t.Helper()
-	sent, end := 0, sqlEnd()
-	connection := dial(t, c.otlp)
+	end := sqlEnd()
+	var sent pprofile.Profiles // in one message: each one that the exporter gets is an insertion
 	sqlProfiles(end, func(pd pprofile.Profiles, _ time.Time) {
-		require.NoError(t, export(connection, pd))
-		sent += pd.SampleCount()
+		if sent == (pprofile.Profiles{}) {
+			sent = pd
+			return
+		}
+		require.NoError(t, pd.MergeTo(sent))
 	})
+	samples := sent.SampleCount()
+	require.NoError(t, export(dial(t, c.otlp), sent))
 	lines := func(answer string) (list []string) {
 		for line := range strings.Lines(answer) {
 			var row []any
@@ -117,7 +122,7 @@ func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *coll
 	inTable := func(sql string) []string { return lines(server.Query(t, sql, "JSONCompactEachRow")) }
 	require.Eventually(t, func() bool {
 		return slices.Equal(inTable("SELECT count() FROM otel_profiles WHERE ResourceAttributes['from'] = 'sql'"),
-			[]string{fmt.Sprint(sent)})
+			[]string{fmt.Sprint(samples)})
 	}, startTimeout, 200*time.Millisecond)
 	for _, sql := range []string{
 		"CREATE DATABASE people", "CREATE TABLE people.otel_profiles AS otel_profiles",
