@@ -125,10 +125,7 @@ func (f *Reader) find(ctx context.Context) []foundFile {
 	paths, err := glob(f.include, f.cfg.MaxEntries, f.moveTo)
 	if f.scans.Note(fmt.Sprint(err), err); err != nil {
 		f.ingest.Metrics.ReceiverPprofFileIncompleteScans.Add(ctx, 1)
-	} else if len(paths) == 0 && !f.hasScanned {
-		f.set.Logger.Info("no file matches `include` yet", zap.String("include", f.include))
 	}
-	f.hasScanned = true
 	found := make([]foundFile, 0, len(paths))
 	f.sortByPreference(paths)
 	known := map[inode]bool{}
@@ -144,10 +141,26 @@ func (f *Reader) find(ctx context.Context) []foundFile {
 			found = append(found, foundFile{path: path, info: info})
 		}
 	}
+	if err == nil && len(found) == 0 && !f.hasScanned {
+		f.noteNothing(paths)
+	}
+	f.hasScanned = true
 	slices.SortFunc(found, func(a, b foundFile) int {
 		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
 	})
 	return found
+}
+
+// noteNothing logs that a scan has found no file. paths are those that are no files.
+func (f *Reader) noteNothing(paths []string) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			f.set.Logger.Warn("`include` matches folders alone, and no file yet; to read the files in them, append /*, or /** for "+
+				"those of all folders below", zap.String("include", f.include), zap.String("folder", path))
+			return
+		}
+	}
+	f.set.Logger.Info("no file matches `include` yet", zap.String("include", f.include))
 }
 
 // sortByPreference puts the path first by which a file with several paths is read. That is the shortest: in a mounted

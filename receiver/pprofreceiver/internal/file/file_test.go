@@ -155,6 +155,18 @@ func TestNoFileMatches(t *testing.T) {
 	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("no file matches `include` yet").Len())
 }
 
+// A folder as `include` reads nothing.
+func TestFolderAsInclude(t *testing.T) {
+	path := t.TempDir()
+	f := newFixture(t, fmt.Sprintf("file: {include: '%s', initial_delay: 1h}", path)).start(nil)
+	for range 2 {
+		f.reader.scan(t.Context(), t.Context())
+	}
+	lines := f.Logs.FilterMessageSnippet("append /*, or /**").All()
+	require.Len(t, lines, 1)
+	assert.Equal(t, path, lines[0].ContextMap()["folder"])
+}
+
 // Files of the same age are read in the order of their names.
 func TestFileOrder(t *testing.T) {
 	d := newFolder(t, "", nil)

@@ -21,11 +21,15 @@ import (
 
 // load reads a file into memory that reservation holds. It returns no data and no error if the file changed meanwhile.
 func load(ctx context.Context, file foundFile, reservation *budget.Reservation) (data []byte, err error) {
-	opened, err := os.Open(file.path)
+	// Without O_NONBLOCK, a pipe that has replaced the file meanwhile would hold up the reader until somebody writes.
+	opened, err := os.OpenFile(file.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
+	if !file.isUnchanged() {
+		return nil, nil
+	}
 	data, err = reservation.ReadAll(ctx, opened, file.info.Size(), file.info.Size())
 	var grown *budget.TooLargeError
 	switch {

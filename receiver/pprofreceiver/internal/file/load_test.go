@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +38,28 @@ func TestFileChangedMeanwhile(t *testing.T) {
 			assert.Equal(t, []string{path}, d.scan())
 		})
 	}
+}
+
+// A pipe that replaces a file between being found and being read does not hold up the reader.
+func TestFileReplacedByPipe(t *testing.T) {
+	d := newFolder(t, "", nil)
+	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	found := d.reader.find(t.Context())
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	visited := make(chan bool, 1)
+	go func() { visited <- d.reader.visit(t.Context(), found[0]) }()
+	select {
+	case goesOn := <-visited:
+		assert.True(t, goesOn)
+	case <-time.After(sourcetest.Patience):
+		t.Error("the reader waits for a writer of the pipe")
+		writer, err := os.OpenFile(path, os.O_WRONLY, 0)
+		require.NoError(t, err)
+		require.NoError(t, writer.Close())
+	}
+	assert.Empty(t, d.scan())
+	assert.Zero(t, d.Sum(sourcetest.MetricRejected))
 }
 
 func TestFileIsMoved(t *testing.T) {
