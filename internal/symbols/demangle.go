@@ -52,15 +52,60 @@ func Demangle(name string, style DemangleStyle) (result string) {
 			result = name
 		}
 	}()
-	if mayExplode(name, style) {
-		if style = DemangleSimple; mayExplode(name, style) {
+	if mayExplode(name, style, maxExpansion) {
+		if style = DemangleSimple; mayExplode(name, style, maxExpansion) {
 			return name
 		}
 	}
 	return demangle.Filter(name, demangleOptions[style]...)
 }
 
-// maxExpansion bounds the work of expanding the parameter packs of a name, in steps of about 0.1 µs.
+// NeedsDemangling reports whether a name is one that Readable can improve.
+func NeedsDemangling(name string) bool { return isMangled(name) || rustHash(name) > 0 }
+
+// Readable returns the name in the source of a symbol of C++ or Rust that a profiler could not demangle, or only as if
+// it were of C++, without parameters, as perf prints names. Its time and memory are in proportion to the name: a name
+// that needs more, and any that is not mangled, stay as they are.
+func Readable(name string) (result string) {
+	if end := rustHash(name); end > 0 {
+		// A part that begins with $ has a _ before it.
+		return rustEscapes.Replace(strings.TrimPrefix(strings.ReplaceAll(name[:end], "::_$", "::$"), "_"))
+	}
+	if !isMangled(name) || len(name) > 1<<maxDemangled {
+		return name
+	}
+	defer func() {
+		if recover() != nil {
+			result = name
+		}
+	}()
+	const steps, longer, constant = 64, 4, 32
+	if mayExplode(name, DemangleTemplates, steps*len(name)) {
+		return name
+	}
+	result = demangle.Filter(name, demangleOptions[DemangleTemplates]...)
+	if len(result) >= min(1<<maxDemangled, longer*len(name)+constant) {
+		return name
+	}
+	return result
+}
+
+// rustHash returns where the hash begins that ends the name of a function of Rust, which differs between builds, or 0.
+func rustHash(name string) int {
+	const hash = "::h0123456789abcdef"
+	end := len(name) - len(hash)
+	if end <= 0 || !strings.HasPrefix(name[end:], hash[:3]) || strings.Trim(name[end+3:], "0123456789abcdef") != "" {
+		return 0
+	}
+	return end
+}
+
+// rustEscapes are what symbols of Rust have instead of characters that those of C++ cannot have.
+var rustEscapes = strings.NewReplacer("$SP$", "@", "$BP$", "*", "$RF$", "&", "$LT$", "<", "$GT$", ">", "$LP$", "(",
+	"$RP$", ")", "$C$", ",", "$u20$", " ", "$u22$", `"`, "$u27$", "'", "$u2b$", "+", "$u3b$", ";", "$u5b$", "[",
+	"$u5d$", "]", "$u7b$", "{", "$u7d$", "}", "$u7e$", "~", "..", "::")
+
+// maxExpansion bounds the work of expanding the parameter packs of a name of a file, in steps of about 0.1 µs.
 const maxExpansion = 1 << 18
 
 // neutral replaces expansions of packs by operators of the same length and shape, which real names seldom have: an
@@ -83,7 +128,7 @@ func newNeutral() *strings.Replacer {
 // mayExplode reports whether expanding the parameter packs of a C++ name could take too long: expansions can be nested,
 // so that a hundred bytes are enough to take years. It reads the name without expansions, to compute how large it would
 // become.
-func mayExplode(name string, style DemangleStyle) bool {
+func mayExplode(name string, style DemangleStyle, limit int) bool {
 	if strings.HasPrefix(name, "_R") || !strings.Contains(name, "Dp") && !strings.Contains(name, "sp") {
 		return false
 	}
@@ -95,26 +140,27 @@ func mayExplode(name string, style DemangleStyle) bool {
 	if err != nil {
 		return true
 	}
-	e := expansion{sizes: map[demangle.AST]int{}}
+	e := expansion{sizes: map[demangle.AST]int{}, limit: limit}
 	size, _ := e.measure(ast)
-	return size > maxExpansion || e.steps > maxExpansion
+	return size > limit || e.steps > limit
 }
 
 // expansion computes the size of a tree of which some nodes stand for expansions of packs.
 type expansion struct {
 	sizes map[demangle.AST]int // of expansions
 	steps int
+	limit int
 }
 
 // measure returns the number of links below a node, with all expansions carried out, and the length of the largest pack
-// that the node itself can expand. Results above maxExpansion are not exact.
+// that the node itself can expand. Results above the limit are not exact.
 func (e *expansion) measure(root demangle.AST) (size, largest int) {
 	seen := map[demangle.AST]bool{}
 	var visit func(demangle.AST) bool
 	visit = func(a demangle.AST) bool {
 		e.steps++
-		size = min(size+1, maxExpansion+1)
-		if seen[a] || size > maxExpansion || e.steps > maxExpansion {
+		size = min(size+1, e.limit+1)
+		if seen[a] || size > e.limit || e.steps > e.limit {
 			return false
 		}
 		seen[a] = true
@@ -127,7 +173,7 @@ func (e *expansion) measure(root demangle.AST) (size, largest int) {
 			}
 		}
 		if base := expanded(a); base != nil {
-			size = min(size+e.expand(a, base), maxExpansion+1)
+			size = min(size+e.expand(a, base), e.limit+1)
 			return false
 		}
 		return true
@@ -142,7 +188,7 @@ func (e *expansion) expand(a, base demangle.AST) int {
 	if _, ok := e.sizes[a]; !ok {
 		e.sizes[a] = 0 // it can contain itself
 		size, largest := e.measure(base)
-		e.sizes[a] = min(size*max(largest, 1), maxExpansion+1)
+		e.sizes[a] = min(size*max(largest, 1), e.limit+1)
 	}
 	return e.sizes[a]
 }

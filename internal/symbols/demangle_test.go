@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ianlancetaylor/demangle"
 	"github.com/stretchr/testify/assert"
@@ -73,6 +74,43 @@ func TestDemangle(t *testing.T) {
 	assert.Equal(t, "shop::Basket<long>::add(long)", Demangle(name, DemangleFull))
 	assert.Equal(t, "shop::Basket<long>::add", Demangle(name, DemangleTemplates))
 	assert.Equal(t, "shop::Basket::add", Demangle(name, DemangleSimple))
+}
+
+// Names that perf prints where it cannot demangle, or takes Rust for C++.
+func TestReadable(t *testing.T) {
+	for name, expected := range map[string]string{
+		"main":                        "main",
+		"main.(*T).Method":            "main.(*T).Method",
+		"_ZNK4shop6BasketIlE5totalEv": "shop::Basket<long>::total",
+		"_ZN4core3ptr13drop_in_place17h0123456789abcdefE":                                       "core::ptr::drop_in_place",
+		"_RNvNtCs1234_7mycrate3foo3bar":                                                         "mycrate::foo::bar",
+		"core::fmt::write::h0123456789abcdef":                                                   "core::fmt::write",
+		"_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Drop$GT$::drop::hfedcba9876543210": "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+		"shop::main::_$u7b$$u7b$closure$u7d$$u7d$::h00112233445566ff":                           "shop::main::{{closure}}",
+		"::h0123456789abcdef":                                                                   "::h0123456789abcdef",
+		"shop::h0123":                                                                           "shop::h0123",
+		"_ZZN5spark9transport8dispatchIJiiiEEEvDpT_ENKUlvE_clEv":                                "spark::transport::dispatch<int, int, int>()::{lambda()#1}::operator()",
+		"_Z": "_Z",
+	} {
+		assert.Equal(t, expected, Readable(name))
+		assert.Equal(t, name != expected || name == "_Z", NeedsDemangling(name), name)
+	}
+}
+
+// Names that need much more than their length stay as they are.
+func TestReadableIsBounded(t *testing.T) {
+	short := "_Z7exampleI" + strings.Repeat("Ss", 7) + "Evv"
+	assert.Equal(t, "example<std::string"+strings.Repeat(", std::string", 6)+">", Readable(short))
+	nested := "_Z1fI1aE"
+	for range 10 {
+		nested = "_Z1f1pIS0_S0_E" + nested[3:]
+	}
+	packs := "_Z1fIJ" + strings.Repeat("i", 60) + "EEv" + strings.Repeat("Dp1AI", 12) + "T_" + strings.Repeat("T_E", 12)
+	for _, name := range []string{nested, packs, "_Z7exampleI" + strings.Repeat("Ss", 1<<11) + "Evv"} {
+		began := time.Now()
+		assert.LessOrEqual(t, len(Readable(name)), 4*len(name)+32)
+		assert.Less(t, time.Since(began), 10*time.Second)
+	}
 }
 
 // A short name can demangle to an exponentially long one.

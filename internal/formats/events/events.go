@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
 // ErrTooLarge is wrapped by the error for a payload that exceeds a limit of its format.
@@ -120,6 +121,10 @@ type Builder struct {
 	windows  []window
 	profiles map[profileKey]compact.ProfileIndex
 
+	// readable has the names in the source of linkers' names, which take mangledBytes.
+	readable     map[dictionary.StringIndex]dictionary.StringIndex
+	mangledBytes int
+
 	// Scratch.
 	lines      []dictionary.Line
 	attributes []int32
@@ -140,6 +145,7 @@ func (b *Builder) Reset(o Options) {
 	b.Assembler.Reset()
 	b.Dict, b.Stats, b.anchor, b.windows = b.Dictionary(), Stats{}, o.Anchor, b.windows[:0]
 	b.meter, b.parserBytes, b.steps, b.profiles = o.Meter, 0, 0, nil
+	b.readable, b.mangledBytes = nil, 0
 	b.maxStringBytes = o.MaxStringBytes
 	if b.maxStringBytes <= 0 {
 		b.maxStringBytes = DefaultMaxStringBytes
@@ -314,6 +320,33 @@ func (b *Builder) CleanString(s string) string {
 // InternString interns a string of the payload.
 func (b *Builder) InternString(s string) dictionary.StringIndex {
 	return b.Dict.Strings.Intern(b.CleanString(s))
+}
+
+// maxMangledBytes bounds the names of a payload that are demangled, of which a byte takes up to a microsecond.
+const maxMangledBytes = 4 << 20
+
+// Function returns the function of an interned name. If that is a linker's name, which a profiler has not demangled, it
+// becomes the system name.
+func (b *Builder) Function(name dictionary.StringIndex) dictionary.Function {
+	s := b.Dict.Strings.At(name)
+	if !symbols.NeedsDemangling(s) {
+		return dictionary.Function{Name: name}
+	}
+	readable, ok := b.readable[name]
+	if !ok {
+		readable = name
+		if b.mangledBytes += len(s); b.mangledBytes <= maxMangledBytes {
+			readable = b.InternString(symbols.Readable(s))
+		}
+		if b.readable == nil {
+			b.readable = map[dictionary.StringIndex]dictionary.StringIndex{}
+		}
+		b.readable[name] = readable
+	}
+	if readable == name {
+		return dictionary.Function{Name: name}
+	}
+	return dictionary.Function{Name: readable, SystemName: name}
 }
 
 // Frame interns a location of one line. Its strings must be valid.

@@ -283,12 +283,12 @@ func (d *decoder) frame(text string) int32 {
 	if isKernel {
 		known = &d.frames[2*name+1]
 	}
-	switch f := (dictionary.Function{Name: name}); {
+	switch {
 	case *known != 0:
 	case isKernel:
-		*known = d.TypedFrame(f, 0, "kernel")
+		*known = d.TypedFrame(d.Function(name), 0, "kernel")
 	default:
-		*known = d.Frame(f, 0, 0)
+		*known = d.Frame(d.Function(name), 0, 0)
 	}
 	return *known
 }

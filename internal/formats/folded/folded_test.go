@@ -50,6 +50,7 @@ func TestLines(t *testing.T) {
 		"main_[j];write_[k] 3":      `kernel`,
 		"main;a b (JIT);c 3":        "a b (JIT)",
 		"main 3\nmain 4":            "sample 7",
+		"main;_ZN3foo3barEi_[k] 3":  "foo::bar (_ZN3foo3barEi)",
 		"main -3":                   "sample -3",
 		"main 3\r\n\n# comment\n":   "sample 3",
 		"main;;work; 3":             "sample 3\n        work\n        main",

@@ -231,7 +231,7 @@ func (d *decoder) addFrame() {
 		d.push(d.inlinedAt, "") // the frame that it is inlined into is missing
 	}
 	if f.symbol != "" {
-		function := dictionary.Function{Name: d.b.InternString(f.symbol)}
+		function := d.b.Function(d.b.InternString(f.symbol))
 		if f.source != "" {
 			function.Filename = d.b.InternString(f.source)
 		}

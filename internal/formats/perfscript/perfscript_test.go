@@ -55,6 +55,10 @@ func TestLines(t *testing.T) {
 		"C++": {
 			"sh 14 9.5: 1 cycles:\n\t10 std::map<int, (anonymous namespace)::x>::at(int)+0x3 (/bin/x)\n",
 			"std::map<int, (anonymous namespace)::x>::at(int)"},
+		"mangled": {"sh 14 9.5: 1 cycles:\n\t10 _ZN4shop5priceEi+0x3 (/bin/x)\n\t20 _ZN4shop5priceEi+0x9 (/bin/x)\n",
+			"shop::price (_ZN4shop5priceEi) at 0x10"},
+		"Rust as C++": {"sh 14 9.5: 1 cycles:\n\t10 shop::price::h0123456789abcdef+0x3 (/bin/x)\n",
+			"shop::price (shop::price::h0123456789abcdef) at 0x10"},
 		"Swift's profiler": {
 			"worker 1-T14     12/14     1714979289.250000000:    swipr\n\t    10 in [inlined]+0x3 (/bin/x)\n\t    10 out+0x3 (/bin/x)\n\n",
 			"profile swipr in count\n      time 1714979289250000000 ns\n      duration 1 ns\n" +

@@ -128,6 +128,9 @@ var Firefox = Inputs{
 		`]}}]}`),
 }
 
+// mangled returns a linker's name whose demangled form is four times as long.
+func mangled(i int) string { return fmt.Sprintf("_Z7f%06dISsSsSsSsSsSsSsEvv", i%1e6) }
+
 // Perf are outputs of perf script.
 var Perf = Inputs{
 	"processes": around("", "", func(i int) string { return fmt.Sprintf("a %d/%d 1.1: e%d:\n", i, i, i) }),
@@ -152,6 +155,7 @@ var Perf = Inputs{
 		return fmt.Sprintf("a%d %d e%d:\n\t            12%02x f%d (x%d)\n\n", i, i, i%9, i%256, i, i)
 	}),
 	"bare":    around("", "", func(i int) string { return fmt.Sprintf("%16s %5d  %16x f%d (x)\n", "dd", i, i+0xa000, i) }),
+	"mangled": around("a 1 1.1: e:\n", "", func(i int) string { return fmt.Sprintf("\t%x %s\n", i%7, mangled(i)) }),
 	"lines":   same("", "\n", ""),
 	"headers": same("", "a 1 1.1: e:\n", ""),
 	"spaces":  same("", " ", ""),
@@ -168,6 +172,7 @@ var Folded = Inputs{
 	"fractions":   around("", "", func(i int) string { return fmt.Sprintf("a%d .5\n%d 0.5\n", i, i) }),
 	"pairs":       around("", "\na 1", func(i int) string { return fmt.Sprintf("%d 1 2\n", i) }),
 	"one stack":   same("", "a 1\n", ""),
+	"mangled":     around("", "", func(i int) string { return mangled(i) + " 1\n" }),
 	"deep":        same("", "a;", " 1"),
 	"times":       same("", "a 1 1687841528000\n", ""),
 	"spaces":      same("", " ", "1"),
