@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
@@ -24,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
@@ -84,7 +86,13 @@ func newConnector(
 	options := reduce.Options{Set: selected, Hot: sums, ResourceKeys: config.ResourceAttributes,
 		MaxAdditions: config.MaxSeries}
 	c.reducers.New = func() any { return reduce.New(options) }
+	alternating := telemetry.Limits{Lines: 1, Period: time.Minute, Level: zap.WarnLevel}.Apply(set.Logger)
 	c.table = series.New(series.Options{
+		Alternates: func(keys, values []string) {
+			attributes := pcommon.NewMap()
+			series.PutAttributes(attributes, keys, values)
+			alternating.Warn(kind.Alternates, zap.Any("resource", attributes.AsRaw()))
+		},
 		Set: selected, MaxSeries: config.MaxSeries, MaxBytes: config.seriesBytes(), Expiry: config.SeriesExpiry,
 		Cumulative: config.Temporality == temporalityCumulative, Writer: writer,
 	}, now())

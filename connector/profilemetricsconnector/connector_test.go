@@ -26,6 +26,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
@@ -45,6 +48,7 @@ type fixture struct {
 	clock     *clock
 	sink      *consumertest.MetricsSink
 	telemetry *componenttest.Telemetry
+	logs      *observer.ObservedLogs
 }
 
 func load(t testing.TB, section string) *Config {
@@ -66,6 +70,9 @@ func (f *fixture) startWith(t testing.TB, section string, next consumer.Metrics)
 	f.clock, f.telemetry = newClock(), componenttest.NewTelemetry()
 	set := connector.Settings{ID: component.MustNewID("profile_metrics"),
 		TelemetrySettings: f.telemetry.NewTelemetrySettings()}
+	var core zapcore.Core
+	core, f.logs = observer.New(zapcore.InfoLevel)
+	set.Logger = zap.New(core)
 	set.Resource.Attributes().PutStr("service.instance.id", "collector-1")
 	c, err := newConnector(set, load(t, section), next, f.clock.now)
 	require.NoError(t, err)
@@ -392,6 +399,26 @@ metrics:
 		"what a function had before the restart does not count")
 	f.consume(t, state("b", "alloc_space", 190, 7))
 	assert.Equal(t, map[string]float64{all: 34, leaf: 4}, f.collect(t), "another process")
+}
+
+// Totals of two processes with one identity are told, those of a process that restarts are not.
+func TestTotalsOfTwoProcesses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		totals []int64
+		lines  int
+	}{
+		"one that restarts": {[]int64{100, 110, 120, 10, 20, 30, 40, 1, 5}, 0},
+		"two":               {[]int64{1000, 500, 1010, 510, 1020, 520, 1030, 530}, 1},
+	} {
+		f := start(t, "")
+		for i, total := range tt.totals {
+			f.consume(t, state("a", "alloc_space", uint64(i), total))
+		}
+		lines := f.logs.FilterMessageSnippet("totals of one resource fall and rise").All()
+		if assert.Len(t, lines, tt.lines, name) && tt.lines > 0 {
+			assert.Equal(t, map[string]any{"service.name": "shop"}, lines[0].ContextMap()["resource"])
+		}
+	}
 }
 
 // TestProfilesNamedTwice has two names of one type, which counts once.

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/page"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -55,6 +56,8 @@ type storeExporter struct {
 	mu sync.Mutex
 	// warned is when each reason was last logged.
 	warned [model.NumRefused]time.Time
+	// warnedAlternating is when wrong totals were last logged.
+	warnedAlternating time.Time
 }
 
 // consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns an
@@ -211,10 +214,14 @@ var refusals = [model.NumRefused]string{
 	model.RefusedSamples: "samples dropped: their message lacks entries that the samples refer to",
 }
 
-// warn logs refusals and drops, once a minute for each reason.
+// warn logs refusals, drops and wrong totals, once a minute for each reason.
 func (e *storeExporter) warn(added *store.Added) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if added.Alternating != "" && time.Since(e.warnedAlternating) >= time.Minute {
+		e.warnedAlternating = time.Now()
+		e.set.Logger.Warn(kind.Alternates, zap.String("service", added.Alternating))
+	}
 	for reason, n := range added.Refused {
 		if n == 0 || time.Since(e.warned[reason]) < time.Minute {
 			continue

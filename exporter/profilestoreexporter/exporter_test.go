@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
@@ -557,4 +558,27 @@ func TestAssistants(t *testing.T) {
 	_, err := collectortest.LoadConfig(createDefaultConfig().(*Config),
 		map[string]any{"mcp": map[string]any{"default_time": "-1s"}})
 	assert.ErrorContains(t, err, "`default_time` must not be negative")
+}
+
+// Totals of two processes with one identity are told, those of a process that restarts are not.
+func TestTotalsOfTwoProcesses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		totals []int64
+		lines  int
+	}{
+		"one that restarts": {[]int64{100, 110, 120, 10, 20, 30, 40, 1, 5}, 0},
+		"two":               {[]int64{1000, 500, 1010, 510, 1020, 520, 1030, 530}, 1},
+	} {
+		f := startExporter(t, nil)
+		for i, total := range tt.totals {
+			pd := profiletest.New().Resource("service.name", "shop").Profile("alloc_space", "bytes").
+				Time(uint64(unixNow())-60e9+uint64(i)*1e9, 0).
+				Sample(profiletest.Value(total, "main.main")).Build()
+			f.send(pd)
+		}
+		lines := f.logs.FilterMessage(kind.Alternates).All()
+		if assert.Len(t, lines, tt.lines, name) && tt.lines > 0 {
+			assert.Equal(t, map[string]any{"service": "shop"}, lines[0].ContextMap())
+		}
+	}
 }

@@ -68,6 +68,8 @@ type Counts struct {
 	Profiles, Samples, Moved int
 	// Refused counts profiles (for RefusedSamples: samples) that were not kept.
 	Refused [model.NumRefused]int
+	// Alternating is the service of a series whose totals are of several processes, or "".
+	Alternating string
 }
 
 // Read reads a message into profiles of a block, which become a part of it by Keep, or are forgotten by Undo. It drops
@@ -251,12 +253,16 @@ func (a *message) profile(index int, p pprofile.Profile, series int32, attribute
 	case kind.Gauge:
 		sr.Use.Gauge.Hold(&c.Profile, a.block.hash(cols), a.resolution)
 	case kind.Cumulative:
-		before := sr.Use.Totals.Bytes()
+		before, total := sr.Use.Totals.Bytes(), c.Total
+		isNext := sr.Use.Totals == nil || sr.Use.Totals.At < c.End // not a part of the one before
 		isInOrder := sr.Use.Difference(cols, &c.Profile)
 		a.known.TotalsBytes += sr.Use.Totals.Bytes() - before
 		if !isInOrder {
 			a.counts.Refused[model.RefusedOrder]++
 			return
+		}
+		if isNext && sr.Use.alternation.Note(total, c.Flags&model.IsReset != 0) {
+			a.counts.Alternating = sr.Service
 		}
 	}
 	c.Samples = int32(len(cols.Values))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
@@ -29,6 +30,8 @@ type Use struct {
 	// Totals are the values of its last cumulative profile, over the dictionary of the last block; nil if there is none.
 	Totals *Totals
 	Gauge  model.GaugeTimes
+	// alternation shows that several processes send the totals. The log does not have it.
+	alternation kind.Alternation
 }
 
 // ForgetAfter is how long the last profile of a series in no block is remembered for the next one.

@@ -33,6 +33,8 @@ type Options struct {
 	Expiry time.Duration
 	// Cumulative is the temporality of sums.
 	Cumulative bool
+	// Alternates is called with attributes of a resource whose totals are of several processes.
+	Alternates func(keys, values []string)
 	// Writer is the attribute that tells the series of several collectors apart, or "".
 	Writer string
 }
@@ -89,17 +91,19 @@ type source struct {
 	// messages are the fingerprints of the newest profile's messages.
 	messages map[uint64]struct{}
 	// resetAt is the generation before which totals do not count, since the process has restarted.
-	resetAt    uint64
-	isBaseline bool
-	values     kind.Values
-	last       time.Time
+	resetAt uint64
+	// alternation shows that several processes send the totals.
+	alternation kind.Alternation
+	isBaseline  bool
+	values      kind.Values
+	last        time.Time
 	// series are those that it has a part of.
 	series []*series
 }
 
 const (
 	seriesBytes  = 320
-	sourceBytes  = 280
+	sourceBytes  = 304
 	partBytes    = 120
 	messageBytes = 40
 )
@@ -242,7 +246,15 @@ func (s *source) begin(at int64) {
 // detectReset counts the totals of a profile whole whose parts have all arrived, if they are less than those of the one
 // before: the process has restarted.
 func (t *Table) detectReset(of *source) {
-	if of.values != kind.Cumulative || of.total >= of.totalBefore || of.resetAt == of.generation {
+	if of.values != kind.Cumulative {
+		return
+	}
+	hasRestarted := of.total < of.totalBefore
+	if of.alternation.Note(of.total, hasRestarted) && len(of.series) > 0 {
+		s := of.series[0]
+		t.Alternates(t.Set.Metrics[s.metric].ResourceKeys, s.resource)
+	}
+	if !hasRestarted || of.resetAt == of.generation {
 		return
 	}
 	of.resetAt = of.generation

@@ -172,6 +172,28 @@ func TestScrapeDeltaOfARestart(t *testing.T) {
 	}
 }
 
+// Totals of several processes behind one address are told, a restart is not.
+func TestScrapeDeltaOfSeveralProcesses(t *testing.T) {
+	const line = "totals of a target fall again and again"
+	var asked, several atomic.Int64
+	site := sourcetest.NewSite(t, func(w http.ResponseWriter, _ *http.Request) {
+		n := asked.Add(1)
+		_, _ = w.Write(withValues(t, []int64{n + 1000*(n%2)*several.Load(), 7}))
+	})
+	target := scrapeTargetOf(t, site.URL, "/block")
+	target.Endpoints[0].Profile.Delta = true
+	f := newFixture(t, 0, nil).begin(target)
+	f.Await(2)
+	asked.Store(0)
+	f.eventually(func() bool { return f.Sum(metricScrapeRestarts) == 1 })
+	f.Await(len(f.Next.All()) + 2)
+	assert.Zero(t, f.Logs.FilterMessageSnippet(line).Len())
+	several.Store(1)
+	lines := f.AwaitLog(1, line)
+	assert.Equal(t, "block", lines[0].ContextMap()["profile"])
+	assert.Equal(t, "value_fell", lines[0].ContextMap()["reason"])
+}
+
 // A target that vanishes while it is scraped leaves no baseline.
 func TestScrapeDeltaOfAVanishedTarget(t *testing.T) {
 	var asked atomic.Int64

@@ -46,6 +46,9 @@ type scrapedEndpoint struct {
 
 	// baseline is the last payload of a kind with `delta`. It belongs to the scrape in progress.
 	baseline *decode.Baseline
+	// restarts has a bit for each of the last payloads that were compared with the one before, the newest first: 1 for
+	// one that does not continue it. It belongs to the scrape in progress.
+	restarts uint8
 }
 
 // The states of an endpoint, as the status page and the metrics name them.

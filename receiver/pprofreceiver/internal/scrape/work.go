@@ -7,7 +7,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/bits"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
@@ -70,6 +73,7 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	}
 	reservation.DropBody()
 	task.job.countRestart(deliver, task.endpoint.Profile.Name, &stats)
+	task.noteRestarts(&stats.Delta)
 	result.samples = pd.SampleCount()
 	if result.samples == 0 {
 		// Nothing to deliver: for example, nothing has blocked since the last scrape.
@@ -108,6 +112,27 @@ func (j *scrapeJob) countRestart(ctx context.Context, profile string, stats *dec
 		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1,
 			telemetry.Attributes("job", j.name, "profile", profile, "reason", why))
 	}
+}
+
+// manyRestarts is how many of the last eight payloads are restarts if a target restarts too often.
+const manyRestarts = 3
+
+// noteRestarts logs that totals of a target restart again and again.
+func (e *scrapedEndpoint) noteRestarts(stats *decode.DeltaStats) {
+	if e.baseline == nil || stats.First {
+		return
+	}
+	e.restarts <<= 1
+	if stats.Restarted {
+		e.restarts |= 1
+	}
+	if !stats.Restarted || bits.OnesCount8(e.restarts) < manyRestarts {
+		return
+	}
+	e.restarts = 0
+	e.job.log.Warn("totals of a target fall again and again: it restarts, or several processes answer at its address (a "+
+		"load balancer), so that some differences are wrong and others missing; scrape each process at its own address",
+		zap.String("profile", e.Profile.Name), zap.String("url", e.shown), zap.Stringer("reason", stats.Reason))
 }
 
 // settle keeps a payload as the baseline of the next one, if it was accepted. Otherwise the next difference covers this
