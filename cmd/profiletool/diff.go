@@ -19,8 +19,11 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/shares"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/uninteresting"
 )
 
 // gate compares the shares of functions in two sets of profiles, as a gate in CI.
@@ -46,7 +49,8 @@ func newDiff(term *terminal) *cobra.Command {
   total(PATTERN)>30%  it is more than 30 percent
 
 Self is what was running, total what was on the stack. PATTERN is a function or a package; pkg/... or pkg/… is the
-package and what its name begins. It is an error if no function is it.
+package and what its name begins. It is an error if no function is it. Functions that a pprof names in drop_frames
+count for their callers, as in top.
 
 Without --profile it is process_cpu, or else the first profile. The difference of values: top -diff_base=BASE FILE`,
 		Args: func(_ *cobra.Command, paths []string) error {
@@ -192,6 +196,9 @@ func (g *gate) side(paths []string, conditions []condition) (*side, error) {
 func (s *side) add(pd pprofile.Profiles, p pprofile.Profile, conditions []condition) {
 	var f frames.Frames
 	f.Begin(pd.Dictionary(), pd.SampleCount())
+	if dropped := droppedBy(pd.Dictionary(), p); !dropped.IsEmpty() {
+		f.Drop(dropped.Matches)
+	}
 	matching := make([]float64, len(conditions))
 	self := map[string]float64{}
 	total, squares := 0.0, 0.0
@@ -232,6 +239,20 @@ func (s *side) add(pd pprofile.Profiles, p pprofile.Profile, conditions []condit
 		}
 		s.self[name].Add(value, total)
 	}
+}
+
+// droppedBy returns the functions that a profile names as those of no interest.
+func droppedBy(d pprofile.ProfilesDictionary, p pprofile.Profile) uninteresting.Functions {
+	var drop, keep string
+	for key, value := range otlp.Attributes(d, p.AttributeIndices()) {
+		switch key {
+		case scan.AttributeDropFrames:
+			drop = value.AsString()
+		case scan.AttributeKeepFrames:
+			keep = value.AsString()
+		}
+	}
+	return uninteresting.New(drop, keep)
 }
 
 // valueOf returns the value of a sample: without values it counts once for each timestamp.

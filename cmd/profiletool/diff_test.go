@@ -33,6 +33,22 @@ func shareOf(t *testing.T, samples int64) string {
 	return write(t, fmt.Sprint(samples, ".otlp"), string(wire))
 }
 
+// What a pprof names in drop_frames counts for its callers, as in top.
+func TestGateWithoutDroppedFrames(t *testing.T) {
+	file := func(allocated int64) string {
+		b := profiletest.New().Resource("service.name", "shop").Profile("inuse_space", "bytes").Time(1, 0).Attributes(
+			profiletest.Attr("pprof.profile.drop_frames", "malloc|tcmalloc::.*")).Sample(
+			profiletest.Value(allocated, "tcmalloc::Sampler", "malloc", "grow", "main"), profiletest.Value(600, "main"))
+		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(b.Build())
+		require.NoError(t, err)
+		return write(t, fmt.Sprint(allocated, ".otlp"), string(wire))
+	}
+	r := run(t, nil, "diff", "--fail-if=self(grow)>50%", file(400), file(1400))
+	assert.Equal(t, exitFound, r.code, r.log)
+	assert.Contains(t, r.out, "failed     self(grow)>50%: 40.00 % → 70.00 %")
+	assert.NotContains(t, r.out, "malloc")
+}
+
 func TestGate(t *testing.T) {
 	base, same, little, more := shareOf(t, 100), shareOf(t, 104), shareOf(t, 112), shareOf(t, 200)
 	for _, c := range []struct {

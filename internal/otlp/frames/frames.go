@@ -54,6 +54,13 @@ type Frames struct {
 	stack   uint32
 	room    int
 	samples int
+	// drop reports whether a function is left out; nil leaves out none.
+	drop    func(name string) bool
+	dropped map[int32]bool
+	// begin is where the names of the stack begin that is being read, isDropped whether its last one is left out unless it
+	// has no caller.
+	begin     int
+	isDropped bool
 }
 
 // span is a range of names. fault says why a stack has none. end is 0 until All is called for the stack.
@@ -67,8 +74,12 @@ func (f *Frames) Begin(d pprofile.ProfilesDictionary, samples int) {
 	f.strings, f.functions, f.locations, f.stacks = d.StringTable(), d.FunctionTable(), d.LocationTable(), d.StackTable()
 	f.leaves = Zeroed(f.leaves, f.stacks.Len())
 	f.spans, f.names = f.spans[:0], append(f.names[:0], 0)
-	f.room, f.samples = -1, samples
+	f.room, f.samples, f.drop = -1, samples, nil
 }
+
+// Drop leaves out the functions of a message that matches reports, with all that they call, where another function calls
+// them. It must be called before the first stack is asked for.
+func (f *Frames) Drop(matches func(name string) bool) { f.drop, f.dropped = matches, map[int32]bool{} }
 
 // Zeroed returns n zeros, in memory that is reused if it is not much larger: one large message keeps none.
 func Zeroed[T any](s []T, n int) []T {
@@ -96,6 +107,13 @@ func (f *Frames) Names() int { return f.strings.Len() }
 
 // Leaf returns the name of the function that was running. It is the innermost of those that were inlined.
 func (f *Frames) Leaf(stack int32) (name int32, fault Fault) {
+	if f.drop != nil {
+		names, fault := f.All(stack)
+		if fault != None {
+			return 0, fault
+		}
+		return names[0], None
+	}
 	if uint(stack) >= uint(len(f.leaves)) {
 		if stack == 0 {
 			return 0, None
@@ -193,6 +211,7 @@ func (f *Frames) Spend(frames int) bool {
 
 func (f *Frames) resolve(stack int32) Fault {
 	f.stack++
+	f.begin, f.isDropped = len(f.names), false
 	if int(stack) >= f.stacks.Len() || f.stacks.At(int(stack)).LocationIndices().Len() == 0 {
 		f.add(0)
 		return None
@@ -222,10 +241,27 @@ func (f *Frames) resolve(stack int32) Fault {
 }
 
 func (f *Frames) add(name int32) {
+	if f.drop != nil {
+		wasDropped := f.isDropped
+		if f.isDropped = f.matches(name); wasDropped && !f.isDropped {
+			f.names = f.names[:f.begin]
+			f.stack++
+		}
+	}
 	if f.seen[name] != f.stack {
 		f.seen[name] = f.stack
 		f.names = append(f.names, name)
 	}
+}
+
+// matches reports whether functions of a name are left out.
+func (f *Frames) matches(name int32) bool {
+	matches, ok := f.dropped[name]
+	if !ok {
+		matches = f.drop(f.Name(name))
+		f.dropped[name] = matches
+	}
+	return matches
 }
 
 // entries counts what the message has of samples and frames.

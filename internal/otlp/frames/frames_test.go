@@ -4,6 +4,7 @@
 package frames
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,6 +34,35 @@ func TestFrames(t *testing.T) {
 	leaf, fault := f.Leaf(profiletest.SampleAt(pd, 1).StackIndex())
 	assert.Equal(t, None, fault)
 	assert.Equal(t, Unknown, f.Name(leaf))
+}
+
+// As `go tool pprof` does: a function is left out with all that it calls, unless nobody calls it.
+func TestDrop(t *testing.T) {
+	for stack, want := range map[string]string{ // leaf first
+		"main":                          "main",
+		"sys malloc use main":           "use main",
+		"malloc use malloc main":        "main",
+		"sys malloc":                    "sys malloc",
+		"malloc main malloc":            "main malloc",
+		"leaf use main":                 "leaf use main",
+		"malloc use main use":           "use main",
+		"sys malloc malloc use use use": "use",
+	} {
+		pd := profiletest.New().Profile("space", "bytes").Sample(profiletest.Value(1, strings.Fields(stack)...)).Build()
+		var f Frames
+		f.Begin(pd.Dictionary(), 1)
+		f.Drop(func(name string) bool { return name == "malloc" })
+		names, fault := f.All(1)
+		assert.Equal(t, None, fault)
+		texts := []string{}
+		for _, name := range names {
+			texts = append(texts, f.Name(name))
+		}
+		assert.Equal(t, strings.Fields(want), texts, stack)
+		leaf, fault := f.Leaf(1)
+		assert.Equal(t, None, fault)
+		assert.Equal(t, texts[0], f.Name(leaf))
+	}
 }
 
 func TestFramesOutOfRange(t *testing.T) {

@@ -108,7 +108,7 @@ func differ(sides []*Selected) bool {
 // addTo adds the samples to a side of a tree.
 func (r *Selected) addTo(b *treeBuilder, side int) error {
 	err := r.Read(func(samples *Samples) error { return b.add(samples, r.scan.query.GroupBy, side) })
-	if u := uninterestingOf(r.Newest); u.drop != nil {
+	if u := uninterestingOf(r.Newest); !u.IsEmpty() {
 		b.uninteresting = u
 	}
 	return err

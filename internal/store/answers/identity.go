@@ -12,6 +12,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	pprofscan "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/uninteresting"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -118,11 +120,12 @@ func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selec
 func (b *treeBuilder) uninterestingFrames() (dropped []bool) {
 	work := 0
 	for i := range b.frames {
-		work += b.uninteresting.steps * min(len(b.frames[i].Name), maxMatchedBytes)
-		if work > maxWork || b.memory.Check() != nil {
+		f := &b.frames[i]
+		work += b.uninteresting.Cost(f.Name)
+		if work > uninteresting.MaxCost || b.memory.Check() != nil {
 			return nil
 		}
-		if b.uninteresting.matches(&b.frames[i]) {
+		if f.Kind != kindGroup && b.uninteresting.Matches(f.Name) {
 			if dropped == nil {
 				dropped = make([]bool, len(b.frames))
 			}
@@ -130,6 +133,24 @@ func (b *treeBuilder) uninterestingFrames() (dropped []bool) {
 		}
 	}
 	return dropped
+}
+
+// uninterestingOf returns the functions that the attributes of a profile name.
+func uninterestingOf(p *ProfileFields) uninteresting.Functions {
+	if p == nil {
+		return uninteresting.Functions{}
+	}
+	var drop, keep string
+	for _, i := range p.Attributes {
+		a := p.Dict.Attributes.At(dictionary.AttributeIndex(i))
+		switch p.Dict.Strings.At(a.Key) {
+		case pprofscan.AttributeDropFrames:
+			drop = a.Value.AsString()
+		case pprofscan.AttributeKeepFrames:
+			keep = a.Value.AsString()
+		}
+	}
+	return uninteresting.New(drop, keep)
 }
 
 // isCaller reports whether a node is a function, which can call one of no interest.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/uninteresting"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -85,7 +86,7 @@ type treeBuilder struct {
 	// namesOnly makes one frame of all functions with a name.
 	namesOnly bool
 	// uninteresting has the patterns of functions to leave out.
-	uninteresting uninteresting
+	uninteresting uninteresting.Functions
 }
 
 // maxBuiltNodes bounds a tree before its smallest nodes are left out, and so the memory of a query.
