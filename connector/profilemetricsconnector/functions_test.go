@@ -40,7 +40,7 @@ func named(points map[string]float64, metric string, having ...string) map[strin
 			continue
 		}
 		_, function, _ := strings.Cut(name, hotFunction)
-		function, _, _ = strings.Cut(function, ",")
+		function, _, _ = strings.Cut(function, ",profile.") // names of generic functions have commas
 		list[strings.TrimSuffix(function, "}")] = v
 	}
 	return list
