@@ -92,8 +92,9 @@ type source struct {
 	messages map[uint64]struct{}
 	// resetAt is the generation before which totals do not count, since the process has restarted.
 	resetAt uint64
-	// alternation shows that several processes send the totals.
+	// alternation shows that several processes send the totals. It has noted those of generation notedAt.
 	alternation kind.Alternation
+	notedAt     uint64
 	isBaseline  bool
 	values      kind.Values
 	last        time.Time
@@ -103,7 +104,7 @@ type source struct {
 
 const (
 	seriesBytes  = 320
-	sourceBytes  = 304
+	sourceBytes  = 312
 	partBytes    = 120
 	messageBytes = 40
 )
@@ -250,7 +251,9 @@ func (t *Table) detectReset(of *source) {
 		return
 	}
 	hasRestarted := of.total < of.totalBefore
-	if of.alternation.Note(of.total, hasRestarted) && len(of.series) > 0 {
+	isNew := of.notedAt != of.generation
+	of.notedAt = of.generation
+	if isNew && of.alternation.Note(of.total, hasRestarted) && len(of.series) > 0 {
 		s := of.series[0]
 		t.Alternates(t.Set.Metrics[s.metric].ResourceKeys, s.resource)
 	}
