@@ -56,6 +56,7 @@ type Request struct {
 const (
 	reasonRequest = "request" // no answer, or an incomplete one
 	reasonCache   = "cache_directory"
+	reasonFile    = "wrong_file" // 200 with another file, or with none
 )
 
 // server is not used for some time after it failed.
@@ -151,8 +152,12 @@ func (f *Finder) Download(ctx context.Context, m Module) error {
 	d, id := f.debuginfod, m.IDs.GNU
 	var s search
 	var temporary *TemporaryError
+	check := func(file *os.File) error {
+		_, err := f.search(m).check(file)
+		return err
+	}
 	for i := range d.servers {
-		err := d.download(ctx, i, id, id+cacheSuffix)
+		err := d.download(ctx, i, id, check)
 		if err == nil {
 			return nil
 		}
@@ -186,22 +191,24 @@ func (d *debuginfod) noteMissing(id string) {
 	d.missing[id] = time.Now().Add(missingInterval)
 }
 
-// download fetches a debug file into the cache; if a server has none, the program itself.
-func (d *debuginfod) download(ctx context.Context, i int, id, name string) error {
+// download fetches a debug file that check accepts into the cache; if a server has none, the program itself.
+func (d *debuginfod) download(ctx context.Context, i int, id string, check func(*os.File) error) error {
 	if until := d.busyUntil(i); time.Now().Before(until) {
 		return &TemporaryError{Err: errors.New("the server failed; not using it until its backoff has passed"), Until: until}
 	}
+	var s search
 	for _, kind := range []string{"debuginfo", "executable"} {
-		err := d.fetch(ctx, i, id+"/"+kind, name)
-		if err == nil || !errors.Is(err, ErrNotFound) {
+		err := d.fetch(ctx, i, id, kind, check)
+		if s.note(err); err == nil || !errors.Is(err, ErrNotFound) && !isOfFile(err) {
 			return err
 		}
 	}
-	return ErrNotFound
+	return s.err
 }
 
-func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.servers[i].url+"/buildid/"+path, nil)
+func (d *debuginfod) fetch(ctx context.Context, i int, id, kind string, check func(*os.File) error) (err error) {
+	url := d.servers[i].url + "/buildid/" + id + "/" + kind
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
@@ -213,8 +220,10 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	of := Request{Server: redact.RawURL(d.servers[i].url), Result: "found"}
 	switch response.StatusCode {
 	case http.StatusOK:
-		if err = d.store(response, name); errors.Is(err, symbols.ErrTooLarge) {
+		if err = d.store(response, id+cacheSuffix, check); errors.Is(err, symbols.ErrTooLarge) {
 			of.Result = "too_large"
+		} else if wrong := (*wrongFileError)(nil); errors.As(err, &wrong) {
+			of.Result, of.Reason, of.Err = "error", reasonFile, fmt.Errorf("%s: %w", redact.RawURL(url), err)
 		} else if local := (*fs.PathError)(nil); errors.As(err, &local) {
 			return d.failed(ctx, i, 0, reasonCache, err)
 		} else if err != nil {
@@ -234,8 +243,14 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	return err
 }
 
-// store writes a response's body to the cache, through a temporary file.
-func (d *debuginfod) store(response *http.Response, name string) (err error) {
+// wrongFileError is what check has against a file.
+type wrongFileError struct{ error }
+
+func (e *wrongFileError) Unwrap() error { return e.error }
+
+// store writes a response's body to the cache, through a temporary file, if check accepts it: the page of a proxy, for
+// example, must not hide the file that the next server has.
+func (d *debuginfod) store(response *http.Response, name string, check func(*os.File) error) (err error) {
 	limit := min(maxDownloadBytes, d.config.MaxCacheBytes)
 	if response.ContentLength > limit {
 		return fmt.Errorf("%d bytes: %w", response.ContentLength, symbols.ErrTooLarge)
@@ -253,11 +268,18 @@ func (d *debuginfod) store(response *http.Response, name string) (err error) {
 		}
 	}()
 	size, err := io.Copy(file, io.LimitReader(response.Body, limit+1))
+	var wrong error
+	if err == nil && size <= limit {
+		wrong = check(file)
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	if size > limit {
 		return fmt.Errorf("above %d bytes: %w", limit, symbols.ErrTooLarge)
+	}
+	if isOfFile(wrong) {
+		return &wrongFileError{wrong}
 	}
 	if err = os.Rename(file.Name(), filepath.Join(d.config.CacheDirectory, name)); err != nil {
 		return err

@@ -183,9 +183,35 @@ func TestDebuginfodChecksBuildIDs(t *testing.T) {
 	f := finder(t, nil, s)
 	require.ErrorIs(t, fetch(t, f, idOf(1)), ErrMismatch)
 	require.ErrorIs(t, fetch(t, f, idOf(1)), ErrNotFound)
-	assert.Equal(t, 1, s.count())
+	assert.Equal(t, 2, s.count(), "the debug file and the program")
 	assert.Zero(t, f.DebuginfodCacheBytes())
 	assert.Empty(t, list(t, f))
+}
+
+// The pages of a proxy, empty answers and other files do not hide what the next server, or the next path, has.
+func TestDebuginfodWrongFiles(t *testing.T) {
+	good := elfWithID(1, 0)
+	for name, body := range map[string][]byte{
+		"a page": []byte("<!DOCTYPE html><title>Sign in</title>"), "nothing": nil, "another build": elfWithID(2, 0),
+		"a part": good[:100],
+	} {
+		wrong := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
+		half := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/debuginfo") {
+				_, _ = w.Write(body)
+				return
+			}
+			_, _ = w.Write(good)
+		})
+		f := finder(t, nil, wrong, half)
+		require.NoError(t, fetch(t, f, idOf(1)), name)
+		assert.Equal(t, []int{2, 2}, []int{wrong.count(), half.count()}, name)
+		assert.Equal(t, []string{"error", "error", "error", "found"}, wrong.results, name)
+		assert.Equal(t, []string{reasonFile, reasonFile, reasonFile}, wrong.reasons, name)
+		assert.Equal(t, []string{idOf(1) + cacheSuffix}, list(t, f), name)
+		require.Error(t, fetch(t, f, idOf(3)), name)
+		require.ErrorIs(t, fetch(t, f, idOf(3)), ErrNotFound, "it is not requested again for a while")
+	}
 }
 
 // What is wrong on this machine does not cost a file that was downloaded.
@@ -231,9 +257,9 @@ func TestDebuginfodBacksOff(t *testing.T) {
 	})
 	f := finder(t, nil, failing, working)
 	require.NoError(t, fetch(t, f, idOf(1)))
-	require.ErrorIs(t, fetch(t, f, idOf(2)), ErrMismatch)
-	assert.Equal(t, 1, failing.count())
 	temporary := (*TemporaryError)(nil)
+	require.ErrorAs(t, fetch(t, f, idOf(2)), &temporary, "the failing one may have the right file")
+	assert.Equal(t, 1, failing.count())
 	require.ErrorAs(t, fetch(t, f, idOf(3)), &temporary, "the failing one may have it")
 	assert.WithinDuration(t, time.Now().Add(time.Hour), temporary.Until, 20*time.Minute)
 	assert.Equal(t, 1, failing.count())
