@@ -100,6 +100,8 @@ var signatures = []Signature{
 	{prefix: "NYTProf ", Name: "a profile of Devel::NYTProf (convert it with: nytprofcalls FILE > out.folded)"},
 	{prefix: "Process ", pattern: regexp.MustCompile(`^Process \d+: .*\r?\nPython v`),
 		Name: "a dump of py-spy, which has one moment (record with: py-spy record -f raw)"},
+	{prefix: "HCAT", pattern: tachyonVersion, Name: tachyon},
+	{prefix: "TACH", pattern: tachyonVersion, Name: tachyon},
 	{prefix: "memray\x00", Name: "a recording of memray, which memray alone reads (memray flamegraph FILE)"},
 
 	// Other runtimes and tools.
@@ -136,7 +138,16 @@ var signatures = []Signature{
 		Name: "Austin's binary format (record without -b, or convert it with mojo2austin)"},
 	{prefix: "\x7fELF", Name: "an ELF binary"},
 	{prefix: "PK\x03\x04", Name: "a zip archive"},
+	{prefix: "SQLite format 3\x00", Name: "a database of SQLite, such as one of Nsight Systems"},
+	{prefix: "H4sI", pattern: regexp.MustCompile(`^H4sI[A-Za-z0-9+/\r\n]+=*\s*$`), Name: "base64 (decode it: base64 -d FILE)"},
 }
+
+// tachyon is a file of Python 3.15, whose times Firefox Profiler's format has, too. It begins with a magic number in the
+// byte order of the machine, and a version below 256.
+const tachyon = "a binary file of Python's profiling.sampling " +
+	"(convert it with: python -m profiling.sampling replay --gecko -o out.json FILE)"
+
+var tachyonVersion = regexp.MustCompile(`^(HCAT(?s:.)\x00\x00\x00|TACH\x00\x00\x00)`)
 
 const perfData = "a perf.data file (send what perf script prints)"
 
@@ -179,6 +190,9 @@ func Of(data []byte) (Signature, bool) {
 		return Signature{
 			Name: "a perf.data file as protobuf (convert the perf.data with: perf_to_profile, or send what perf script prints)"}, true
 	}
+	if isTar(data) {
+		return Signature{Name: "a tar archive"}, true
+	}
 	if isPerfetto(data) {
 		return Signature{Name: "a trace of Perfetto (convert it with: traceconv profile FILE)"}, true
 	}
@@ -214,6 +228,12 @@ var xplane = regexp.MustCompile(`^\n(?s:.{1,5}?)(\x08(?s:.{1,2}?))?\x12(?s:.)/(h
 
 // isControl reports whether a text does not have a byte: no blank, and no colour of a terminal.
 func isControl(c byte) bool { return c < '\t' || c > '\r' && c < ' ' && c != '\x1b' }
+
+// isTar reports whether data is an archive of tar, whose header of 512 bytes has a magic at its end.
+func isTar(data []byte) bool {
+	const at = 257
+	return len(data) >= at+255 && bytes.HasPrefix(data[at:], []byte("ustar"))
+}
 
 // isPickle reports whether data is a pickle of protocol 2 to 5 that begins with a frame, a dictionary or a list.
 func isPickle(data []byte) bool {
