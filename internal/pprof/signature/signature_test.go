@@ -78,7 +78,6 @@ func TestDescribe(t *testing.T) {
 		"TACH\x00\x00\x00\x01\x03\x0f":                                                                               "a binary file of Python's profiling.sampling (convert it with: python -m profiling.sampling replay --gecko -o out.json FILE)",
 		"SQLite format 3\x00\x10\x00":                                                                                "a database of SQLite, such as one of Nsight Systems",
 		"H4sIAAAAAAAA/+LgYOBi\nAAAA//8=\n":                                                                           "base64 (decode it: base64 -d FILE)",
-		"H4sIA;work 3":                                                                                               `text: "H4sIA;work 3"`, // folded stacks
 		"a.folded" + strings.Repeat("\x00", 249) + "ustar\x0000" + strings.Repeat("\x00", 247):                       "a tar archive",
 		"memray\x00\x0b\x00":                                                                                         "a recording of memray, which memray alone reads (memray flamegraph FILE)",
 		"2026-01-01 00:00:00\nFull thread dump OpenJDK 64-Bit Server VM (17.0.1+12):\n":                              "a thread dump of Java (record with Flight Recorder)",
