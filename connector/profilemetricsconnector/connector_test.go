@@ -105,6 +105,9 @@ func pointsOf(t testing.TB, messages ...pmetric.Metrics) map[string]float64 {
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 				for _, dp := range dataPoints(m).All() {
+					if dp.Flags().NoRecordedValue() {
+						continue
+					}
 					name := m.Name() + describe(rm.Resource().Attributes(), dp.Attributes())
 					require.NotContains(t, all, name)
 					all[name] = valueOf(dp)
@@ -726,7 +729,33 @@ func TestGaugesEnd(t *testing.T) {
 	f.consume(t, state("a", "inuse_space", 20*3600, 7))
 	f.at(22*3600 - 60)
 	assert.Len(t, f.collect(t), 1)
-	assert.Empty(t, f.collect(t))
+	assert.Equal(t, []string{"profile.memory.used{service.name=shop}"}, f.collectEnds(t))
+	assert.Empty(t, f.collectEnds(t), "once")
+	f.consume(t, state("a", "inuse_space", 22*3600+600, 7))
+	assert.Len(t, f.collect(t), 1, "it is back")
+}
+
+// collectEnds is collect for the points that have no value any more.
+func (f *fixture) collectEnds(t testing.TB) (names []string) {
+	t.Helper()
+	f.clock.at = f.clock.at.Add(time.Minute)
+	f.flush(t.Context())
+	for _, md := range f.sink.AllMetrics() {
+		require.NotZero(t, md.DataPointCount())
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for _, dp := range dataPoints(m).All() {
+					if name := describe(rm.Resource().Attributes(), dp.Attributes()); dp.Flags().NoRecordedValue() {
+						assert.Equal(t, pmetric.NumberDataPointValueTypeEmpty, dp.ValueType())
+						names = append(names, m.Name()+name)
+					}
+				}
+			}
+		}
+	}
+	f.sink.Reset()
+	slices.Sort(names)
+	return names
 }
 
 // divided returns a profile in parts of some samples.

@@ -70,6 +70,25 @@ func TestTopFunctions(t *testing.T) {
 	assert.Zero(t, f.dropped(t, "max_series"))
 }
 
+// Shares that the next window does not have end, once: Prometheus would add them to its own for five minutes.
+func TestSharesEnd(t *testing.T) {
+	f := start(t, "top_functions: [{profile: process_cpu/cpu, count: 1, window: 1m, compare: {to: 1m}}]")
+	f.clock.at = f.clock.at.Truncate(time.Minute)
+	f.consume(t, profileOf("1", map[string]int{"a": 50, "b": 30}))
+	assert.Empty(t, f.collectEnds(t))
+	f.consume(t, profileOf("1", map[string]int{"a": 30, "b": 50}))
+	ends := f.collectEnds(t)
+	require.Len(t, ends, 1)
+	assert.Contains(t, ends[0], "profile.function.share{code.function.name=a,")
+	f.consume(t, profileOf("1", map[string]int{"a": 50, "b": 30}))
+	for _, end := range f.collectEnds(t) {
+		assert.Contains(t, end, hotFunction+"b,")
+	}
+	ends = f.collectEnds(t)
+	assert.Len(t, ends, 2+3, "the service has ended: share, other and what was compared")
+	assert.Empty(t, f.collectEnds(t))
+}
+
 // TestManyNames has a stranger who sends new names all the time beside two hot functions: they keep their shares, which
 // are too small by at most a 512th, and the rest is `other`.
 func TestManyNames(t *testing.T) {

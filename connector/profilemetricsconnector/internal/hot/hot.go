@@ -82,6 +82,7 @@ const (
 	windowBytes  = 100
 	rowBytes     = 16
 	nameBytes    = 100
+	shownBytes   = 72
 )
 
 // Functions has the tracks. One goroutine uses it at a time.
@@ -108,6 +109,8 @@ type track struct {
 	sketch sketch
 	// windows are those that have ended, the newest last.
 	windows []window
+	// shown are the points that were written last.
+	shown []shown
 	// bytes is the memory of the track without its windows' names, which tracks share.
 	bytes int
 }
@@ -217,10 +220,10 @@ func (f *Functions) isPast(t *track, now time.Time) bool {
 func (f *Functions) track(entry int, resource []string, version string, first, now time.Time) *track {
 	key := f.keyOf(entry, resource, version)
 	t := f.tracks[key]
-	if t == nil && len(f.tracks) < f.MaxTracks && f.hasRoom(trackBytes, now) {
+	if t == nil && len(f.tracks) < f.MaxTracks && f.hasRoom(f.Entries[entry].trackBytes(version), now) {
 		t = &track{entry: entry, resource: series.CloneAll(resource), version: strings.Clone(version), first: first}
 		f.tracks[key] = t
-		f.resize(t, trackBytes)
+		f.resize(t, f.Entries[entry].trackBytes(version))
 	}
 	return t
 }
@@ -262,6 +265,20 @@ func (f *Functions) Advance(now time.Time) {
 			delete(f.tracks, key)
 		}
 	}
+}
+
+// trackBytes returns the memory of a track without windows, with the points that it may have.
+func (e *Entry) trackBytes(version string) int {
+	bytes := trackBytes
+	if version != "" {
+		return bytes // its points are those of the track of all versions
+	}
+	for _, has := range []bool{true, e.To > 0, e.Version != ""} {
+		if has {
+			bytes += shownBytes * (e.Count + 1)
+		}
+	}
+	return bytes
 }
 
 // End ends all windows, also those that are not over. What arrives later within them competes with what they have: see

@@ -46,7 +46,17 @@ type comparison struct {
 	version, ofVersion string
 }
 
-// Write returns the shares of all tracks, in messages of about maxPoints points.
+// shown identifies a share, or the three points of a comparison, which have a baseline.
+type shown struct{ function, baseline, version, ofVersion string }
+
+func (s shown) isShare() bool { return s.baseline == "" }
+
+func (c *comparison) shown(function string) shown {
+	return shown{function, c.baseline, c.version, c.ofVersion}
+}
+
+// Write returns the shares of all tracks, in messages of about maxPoints points. Points that the last messages had and
+// these do not are ended: otherwise Prometheus adds the old shares to the new ones for five minutes.
 func (f *Functions) Write(scope, writer string, maxPoints int, now time.Time) (messages []pmetric.Metrics) {
 	tracks := make([]*track, 0, len(f.tracks))
 	for _, t := range f.tracks {
@@ -60,8 +70,14 @@ func (f *Functions) Write(scope, writer string, maxPoints int, now time.Time) (m
 	versions := f.versions()
 	md := pmetric.NewMetrics()
 	for _, t := range tracks {
-		w := f.Entries[t.entry].current(t, now)
-		if w == nil {
+		entry := &f.Entries[t.entry]
+		w := entry.current(t, now)
+		var list []comparison
+		if w != nil {
+			list = f.comparisons(t, w, versions, now)
+		}
+		ended := t.show(entry.shown(w, list))
+		if w == nil && len(ended) == 0 {
 			continue
 		}
 		if md.DataPointCount() >= maxPoints {
@@ -72,15 +88,48 @@ func (f *Functions) Write(scope, writer string, maxPoints int, now time.Time) (m
 		series.PutAttributes(rm.Resource().Attributes(), f.ResourceKeys, t.resource)
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(scope)
-		out := output{entry: &f.Entries[t.entry], metrics: sm.Metrics(), writer: writer,
-			now: pcommon.NewTimestampFromTime(now)}
-		out.shares(w)
-		out.changes(f.comparisons(t, w, versions, now))
+		out := output{entry: entry, metrics: sm.Metrics(), writer: writer, now: pcommon.NewTimestampFromTime(now)}
+		out.shares(w, ended)
+		out.changes(list, ended)
 	}
 	if md.DataPointCount() > 0 {
 		messages = append(messages, md)
 	}
 	return messages
+}
+
+// shown returns the points of a window, which may be nil, and its comparisons.
+func (e *Entry) shown(w *window, list []comparison) (points []shown) {
+	if w == nil {
+		return nil
+	}
+	for _, r := range w.top(e.Count) {
+		points = append(points, shown{function: r.value})
+	}
+	if e.Of == Self {
+		points = append(points, shown{function: Other})
+	}
+	for i := range list {
+		for _, r := range list[i].now.top(e.Count) {
+			points = append(points, list[i].shown(r.value))
+		}
+	}
+	return points
+}
+
+// show remembers the points of a track, and returns those that are no longer there.
+func (t *track) show(points []shown) (ended []shown) {
+	now := make(map[shown]struct{}, len(points))
+	for _, point := range points {
+		now[point] = struct{}{}
+	}
+	for _, point := range t.shown {
+		if _, ok := now[point]; !ok {
+			ended = append(ended, point)
+		}
+	}
+	t.shown = points
+	return ended
 }
 
 // current returns the window of a track that has ended last, or nil if it has had no samples in it.
@@ -154,40 +203,56 @@ func (o *output) gauge(m metric) pmetric.NumberDataPointSlice {
 	return to.SetEmptyGauge().DataPoints()
 }
 
-func (o *output) point(to pmetric.NumberDataPointSlice, function string, value float64, c *comparison) {
+func (o *output) point(to pmetric.NumberDataPointSlice, of shown) pmetric.NumberDataPoint {
 	dp := to.AppendEmpty()
 	dp.SetTimestamp(o.now)
-	dp.SetDoubleValue(value)
 	a := dp.Attributes()
 	a.PutStr(TypeKey, o.entry.Type)
 	a.PutStr(OfKey, o.entry.Of)
-	a.PutStr(series.FunctionKey, function)
-	if c != nil {
-		a.PutStr(BaselineKey, c.baseline)
-		if c.version != "" {
-			a.PutStr(o.entry.Version, c.version)
-			a.PutStr(BaselineVersionKey, c.ofVersion)
+	a.PutStr(series.FunctionKey, of.function)
+	if of.baseline != "" {
+		a.PutStr(BaselineKey, of.baseline)
+		if of.version != "" {
+			a.PutStr(o.entry.Version, of.version)
+			a.PutStr(BaselineVersionKey, of.ofVersion)
 		}
 	}
 	if o.writer != "" {
 		a.PutStr(series.WriterKey, o.writer)
 	}
+	return dp
 }
 
-func (o *output) shares(w *window) {
+func (o *output) end(to pmetric.NumberDataPointSlice, of shown) {
+	o.point(to, of).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+}
+
+// shares writes the shares of a window, which may be nil, and the ends of others.
+func (o *output) shares(w *window, ended []shown) {
+	if w == nil && !slices.ContainsFunc(ended, shown.isShare) {
+		return
+	}
 	to := o.gauge(shareMetric)
-	other := 1.0
-	for _, r := range w.top(o.entry.Count) {
-		other -= float64(r.share)
-		o.point(to, r.value, float64(r.share), nil)
+	if w != nil {
+		other := 1.0
+		for _, r := range w.top(o.entry.Count) {
+			other -= float64(r.share)
+			o.point(to, shown{function: r.value}).SetDoubleValue(float64(r.share))
+		}
+		if o.entry.Of == Self {
+			o.point(to, shown{function: Other}).SetDoubleValue(max(other, 0))
+		}
 	}
-	if o.entry.Of == Self {
-		o.point(to, Other, max(other, 0), nil)
+	for _, of := range ended {
+		if of.isShare() {
+			o.end(to, of)
+		}
 	}
 }
 
-func (o *output) changes(list []comparison) {
-	if len(list) == 0 {
+// changes writes comparisons, and the ends of others.
+func (o *output) changes(list []comparison, ended []shown) {
+	if ended = slices.DeleteFunc(slices.Clone(ended), shown.isShare); len(list)+len(ended) == 0 {
 		return
 	}
 	change, pValue, samples := o.gauge(changeMetric), o.gauge(pValueMetric), o.gauge(samplesMetric)
@@ -204,9 +269,15 @@ func (o *output) changes(list []comparison) {
 				all := shares.Whole{Total: 1, Observations: c.before.observations}
 				base = all.Measure(shares.Part{Sum: c.before.rest})
 			}
-			o.point(change, r.value, now.Value-base.Value, c)
-			o.point(pValue, r.value, shares.PValue(base, now), c)
-			o.point(samples, r.value, min(base.Observations, now.Observations), c)
+			of := c.shown(r.value)
+			o.point(change, of).SetDoubleValue(now.Value - base.Value)
+			o.point(pValue, of).SetDoubleValue(shares.PValue(base, now))
+			o.point(samples, of).SetDoubleValue(min(base.Observations, now.Observations))
+		}
+	}
+	for _, of := range ended {
+		for _, to := range []pmetric.NumberDataPointSlice{change, pValue, samples} {
+			o.end(to, of)
 		}
 	}
 }

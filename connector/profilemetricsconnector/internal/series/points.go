@@ -36,6 +36,9 @@ var OwnKeys = []string{WriterKey, OverflowKey, FunctionKey, PackageKey}
 type Point struct {
 	series *series
 	sum    int64
+	// isEnd means that a gauge has no value any more, which is sent once: otherwise Prometheus repeats the last value for
+	// five minutes.
+	isEnd bool
 }
 
 // Points returns the points of all series, in an order in which those of one resource and metric are beside each other.
@@ -61,7 +64,7 @@ func (t *Table) Points(now time.Time) (points []Point) {
 				}
 			}
 		}
-		if isLive {
+		if p.isEnd = !isLive && s.isShown; isLive || p.isEnd {
 			points = append(points, p)
 		}
 	}
@@ -147,7 +150,11 @@ func (t *Table) writePoint(dp pmetric.NumberDataPoint, metric *selection.Metric,
 		}
 	}
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(now))
-	setValue(dp, metric.Unit, value)
+	if p.isEnd {
+		dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	} else {
+		setValue(dp, metric.Unit, value)
+	}
 	attributes := dp.Attributes()
 	PutAttributes(attributes, metric.SampleKeys, s.sample)
 	switch {

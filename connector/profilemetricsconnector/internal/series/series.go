@@ -62,6 +62,8 @@ type series struct {
 	start     time.Time
 	last      time.Time
 	exemplars reduce.Exemplars
+	// isShown means that a gauge has been sent, and not ended.
+	isShown bool
 	// parts are what processes have of a series of totals or states.
 	parts map[*source]*part
 	bytes int
@@ -349,7 +351,9 @@ func (t *Table) Sent(points []Point, now time.Time) {
 	for _, p := range points {
 		s := p.series
 		s.exemplars = s.exemplars[:0]
-		if !t.Cumulative && !t.Set.Metrics[s.metric].IsGauge {
+		if t.Set.Metrics[s.metric].IsGauge {
+			s.isShown = !p.isEnd
+		} else if !t.Cumulative {
 			s.sent, s.start = p.sum, now
 		}
 	}
@@ -370,7 +374,7 @@ func (t *Table) Expire(now time.Time) {
 		t.bytes -= sourceBytes + messageBytes*len(of.messages)
 	}
 	for key, s := range t.series {
-		if now.Sub(s.last) > t.Expiry && len(s.parts) == 0 && (t.Cumulative || s.sum == s.sent) {
+		if now.Sub(s.last) > t.Expiry && len(s.parts) == 0 && !s.isShown && (t.Cumulative || s.sum == s.sent) {
 			delete(t.series, key)
 			t.bytes -= s.bytes
 		}
