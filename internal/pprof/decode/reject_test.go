@@ -31,6 +31,8 @@ func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 		{"empty", nil, "an empty body"},
 		{"empty gzip", pt.Gzip(nil), "an empty gzip stream"},
 		{"text dump", file("go-goroutine-debug1.txt"), "a text dump of goroutines"},
+		{"compressed twice", pt.Gzip(pt.Gzip([]byte("x"))), "compressed twice, by gzip within (compress it once)"},
+		{"zstd in gzip", pt.Gzip([]byte("\x28\xb5\x2f\xfd")), "compressed twice, by zstd within (compress it once)"},
 		{"compressed text dump", pt.Gzip(file("go-goroutine-debug1.txt")), "a text dump of goroutines"},
 		{"gperftools", file("cpp-gperftools-legacy.prof"), "a legacy gperftools"},
 		{"gperftools cpu", append([]byte{0: 0, 8: 3, 24: 100, 40: 0}, "build=/bin/x\n"...),

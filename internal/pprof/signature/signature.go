@@ -41,6 +41,7 @@ const (
 	withPprof      = " (convert it with: pprof -proto -output=out.pb.gz PROGRAM FILE)"
 	withSpeedscope = " (open it in speedscope, and export it from there)"
 	toGzip         = " (send it plain, or compressed by gzip, zstd or lz4)"
+	once           = " (compress it once)"
 	toOTLP         = " (profiles go to /v1development/profiles of the receiver otlp_profiles, by default on port 4318, or " +
 		"over gRPC to 4317)"
 )
@@ -48,9 +49,9 @@ const (
 var stackprof = Signature{Name: "a dump of stackprof (convert it with: stackprof --stackcollapse FILE > out.folded)"}
 
 var signatures = []Signature{
-	{prefix: "\x1f\x8b", Format: "gzip", Name: "compressed by gzip"},
-	{prefix: "\x28\xb5\x2f\xfd", Format: "zstd", Name: "compressed by zstd"},
-	{prefix: "\x04\x22\x4d\x18", Format: "lz4", Name: "compressed by lz4"},
+	{prefix: "\x1f\x8b", Format: "gzip", Name: "compressed twice, by gzip within" + once},
+	{prefix: "\x28\xb5\x2f\xfd", Format: "zstd", Name: "compressed twice, by zstd within" + once},
+	{prefix: "\x04\x22\x4d\x18", Format: "lz4", Name: "compressed twice, by lz4 within" + once},
 	{prefix: "BZh", pattern: regexp.MustCompile(`^BZh[1-9]1AY&SY`), Name: "bytes compressed by bzip2" + toGzip},
 	{prefix: "\xfd7zXZ\x00", Name: "bytes compressed by xz" + toGzip},
 	{prefix: "\x02\x21\x4c\x18", Name: "bytes compressed by lz4 -l" + toGzip},
