@@ -39,8 +39,8 @@ func sqlQueries(t *testing.T, kind string) (list []string) {
 	return list
 }
 
-// sqlEnd returns the end of sqlProfiles, of which none is at the edge of a day from now. A test that makes them twice asks
-// once: they name the day, and a second later it may be another one.
+// sqlEnd returns the end of sqlProfiles, of which none is at the edge of a day from now. A test that makes them twice
+// asks once: they name the day, and a second later it may be another one.
 func sqlEnd() time.Time { return time.Now().Add(-10 * time.Minute) }
 
 // sqlProfiles returns the profiles of two services over forty hours, with the times at which they arrive.
