@@ -28,6 +28,8 @@ type schedule struct {
 
 	mu    sync.Mutex
 	byKey map[string]*scrapedTarget
+	// twice is how many endpoints are also those of another target.
+	twice int
 	// reports are those of the last update.
 	reports []targets.JobReport
 }
@@ -146,12 +148,12 @@ func (s *schedule) apply(update targets.Update) {
 	for _, job := range s.jobs {
 		job.targets = nil
 	}
-	before := s.byKey
+	before, isNew := s.byKey, false
 	s.byKey = make(map[string]*scrapedTarget, len(update.Targets))
 	for _, t := range update.Targets {
 		job, known := s.jobs[t.Job], before[t.Key]
 		if known == nil || !known.target.Equal(t) {
-			known = s.carryOver(known, t, job)
+			known, isNew = s.carryOver(known, t, job), true
 		}
 		s.byKey[t.Key] = known
 		job.targets = append(job.targets, known)
@@ -162,6 +164,36 @@ func (s *schedule) apply(update targets.Update) {
 			s.forget(e)
 		}
 	}
+	if isNew {
+		s.noteTwice(update.Targets)
+	}
+}
+
+// noteTwice logs that endpoints are scraped for several targets, of two jobs for example, unless as many were before.
+func (s *schedule) noteTwice(all []*targets.Target) {
+	type place struct{ scheme, host, path, query string }
+	known := map[place]*targets.Target{}
+	twice := 0
+	var log func()
+	for _, t := range all {
+		for _, e := range t.Endpoints {
+			at := place{e.URL.Scheme, e.URL.Host, e.URL.Path, e.URL.RawQuery}
+			other := known[at]
+			if known[at] = t; other == nil {
+				continue
+			}
+			if twice++; log == nil {
+				log = func() {
+					s.jobs[t.Job].log.Warn("a profile is scraped for several targets, and its values count each time; remove one of them",
+						zap.String("url", redact.URL(e.URL)), zap.String("other_job", other.Job), zap.Int("profiles", twice))
+				}
+			}
+		}
+	}
+	if twice > s.twice {
+		log()
+	}
+	s.twice = twice
 }
 
 // firstInvalid returns the fault of the first target that is not valid.

@@ -214,3 +214,20 @@ func TestScrapeOfAVanishedTarget(t *testing.T) {
 	assert.Zero(t, f.Sum(metricScrapes))
 	assert.Zero(t, f.Logs.FilterMessageSnippet("scrape failed").Len())
 }
+
+// Two jobs that scrape the same profiles are told once.
+func TestScheduleNotesWhatIsScrapedTwice(t *testing.T) {
+	const line = "a profile is scraped for several targets"
+	site := sourcetest.NewSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(withValues(t, nil)) })
+	target, other := scrapeTargetOf(t, site.URL, "/block", "/mutex"), scrapeTargetOf(t, site.URL, "/block?x=1", "/mutex")
+	f := newFixture(t, 0, nil).begin(target)
+	f.find(target, scrapeTargetOf(t, site.URL, "/block?seconds=1"))
+	assert.Zero(t, f.Logs.FilterMessageSnippet(line).Len())
+	for range 2 {
+		f.find(target, other)
+	}
+	lines := f.Logs.FilterMessageSnippet(line).All()
+	require.Len(t, lines, 1)
+	assert.Equal(t, site.URL+"/mutex", lines[0].ContextMap()["url"])
+	assert.EqualValues(t, 1, lines[0].ContextMap()["profiles"])
+}
