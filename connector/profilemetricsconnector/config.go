@@ -305,7 +305,7 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	}
 	compile := func(key, s string) *regexp.Regexp {
 		pattern, err := regexp.Compile(s)
-		check(err == nil, "%s`: %w", key, err)
+		check(err == nil, "%s` must have regular expressions: %w", key, err)
 		return pattern
 	}
 	patterns := func(key string, list []string) (all []*regexp.Regexp) {
@@ -317,7 +317,7 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	conditions := func(key string, list map[string]string) map[string]*regexp.Regexp {
 		all := map[string]*regexp.Regexp{}
 		for attribute, s := range list {
-			all[attribute] = compile(key, s)
+			all[attribute] = compile(key+"."+attribute, s)
 		}
 		return all
 	}

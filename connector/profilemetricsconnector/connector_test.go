@@ -548,7 +548,7 @@ func TestConfig(t *testing.T) {
 		"metrics: {x: {unit: s}}":                                                                                         "`metrics.x.profiles` must name at least one sample type",
 		"metrics: {x: {unit: s, profiles: [cpu]}}":                                                                        "`metrics.x.profiles`: \"cpu\" must be a profile and a sample type",
 		"metrics: {x: {unit: apples, profiles: [process_cpu/cpu]}}":                                                       "`metrics.x.unit` must be s, By, 1 or an annotation such as {sample}, found \"apples\"",
-		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], functions: ['(']}}":                                          "`metrics.x.functions`: error parsing regexp",
+		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], functions: ['(']}}":                                          "`metrics.x.functions` must have regular expressions: error parsing regexp",
 		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], match: root}}":                                               "`metrics.x.match` must be anywhere or leaf, found \"root\"",
 		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], group_by: {frame: line}}}":                                   "`metrics.x.group_by.frame` must be none, package or function, found \"line\"",
 		"metrics: {x: {unit: By, profiles: [memory/inuse_space, memory/alloc_space]}}":                                    "must not mix what happens (memory/alloc_space) and what is a state (memory/inuse_space)",

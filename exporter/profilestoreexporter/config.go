@@ -80,8 +80,10 @@ func (c *ClickHouseConfig) Validate() error {
 	faults.Require(isURL,
 		"`endpoint` must be the URL of ClickHouse's port for HTTP, such as http://localhost:8123, found %q",
 		c.Client.Endpoint)
-	faults.Require(clickhouse.IsIdentifier(c.Database), "`database` must be an identifier, found %q", c.Database)
-	faults.Require(clickhouse.IsIdentifier(c.Table), "`table` must be an identifier, found %q", c.Table)
+	for _, named := range [][2]string{{"database", c.Database}, {"table", c.Table}} {
+		faults.Require(clickhouse.IsIdentifier(named[1]),
+			"`%s` must be an identifier: 1 to 128 letters, digits and _, not a digit first, found %q", named[0], named[1])
+	}
 	faults.Require(c.Window >= time.Minute, "`window` must be at least 1m, found %s", c.Window)
 	faults.Require(c.MaxResultRows >= 1, "`max_result_rows` must be positive, found %d", c.MaxResultRows)
 	faults.Require(c.MaxResultBytes >= 1, "`max_result_bytes` must be positive, found %d", c.MaxResultBytes)

@@ -100,7 +100,8 @@ func (c *Config) Validate() error {
 		"`labels.dots` must be %s or %s, found %q", dotsKeep, dotsUnderscore, c.Labels.Dots)
 	for _, name := range slices.Sorted(maps.Keys(c.ExternalLabels)) {
 		faults.Require(kind.LabelName(name, c.Labels.Dots == dotsKeep) == name,
-			"`external_labels`: %q is not the name of a label", name)
+			"`external_labels` must have names of letters, digits and _, or . if `labels.dots` is keep, that do not begin with a "+
+				"digit, found %q", name)
 	}
 	faults.Require(c.MaxProfileSamples > 0, "`max_profile_samples` must be positive, found %d", c.MaxProfileSamples)
 	faults.Require(c.MaxProfileBytes >= minMaxProfileBytes, "`max_profile_bytes` must be at least %d, found %d",

@@ -571,9 +571,9 @@ func TestValidate(t *testing.T) {
 		"`endpoint` must be an http or https URL with a host, found \"pyroscope:4040\"": func(c *Config) {
 			c.Client.Endpoint = "pyroscope:4040"
 		},
-		"`labels.max` must be at least 4":  func(c *Config) { c.Labels.Max = 3; c.ExternalLabels["a"] = "b" },
-		"`labels.dots` must be keep or":    func(c *Config) { c.Labels.Dots = "both" },
-		"`external_labels`: \"a.b\"":       func(c *Config) { c.ExternalLabels["a.b"] = "x" },
+		"`labels.max` must be at least 4": func(c *Config) { c.Labels.Max = 3; c.ExternalLabels["a"] = "b" },
+		"`labels.dots` must be keep or":   func(c *Config) { c.Labels.Dots = "both" },
+		"`external_labels` must have names of letters, digits and _, or . if `labels.dots` is keep, that do not begin with a digit, found \"a.b\"": func(c *Config) { c.ExternalLabels["a.b"] = "x" },
 		"`max_profile_samples` must be":    func(c *Config) { c.MaxProfileSamples = 0 },
 		"`max_profile_bytes` must be at l": func(c *Config) { c.MaxProfileBytes = 1 },
 		"`timeout` must not be negative":   func(c *Config) { c.Client.Timeout = -1 },

@@ -97,7 +97,7 @@ func TestConfigFaults(t *testing.T) {
 		"no files": {"file: {after_read: burn, collection_interval: -1s}",
 			[]string{"`include` must be set", "`after_read` must be keep, delete or move, found \"burn\"",
 				"`collection_interval` must be positive"}},
-		"no glob": {"file: {include: '/tmp/[a'}", []string{"`include` must be a glob, found \"/tmp/[a\""}},
+		"no glob": {"file: {include: '/tmp/[a'}", []string{"`include` must be a glob, in which each [ and { is closed, or follows a \\, found \"/tmp/[a\""}},
 		"nowhere": {"file: {include: '*', after_read: move}",
 			[]string{"`move_to` must be set with `after_read: move`"}},
 		"somewhere": {"file: {include: '*', move_to: /tmp}",

@@ -111,7 +111,7 @@ func (c *Config) Validate() error {
 		faults.Require(len(matches) <= maxMatches,
 			"`%s` must have at most %d entries, found %d", key, maxMatches, len(matches))
 		_, err := compile(matches)
-		faults.Require(err == nil, "`%s`: %v", key, err)
+		faults.Require(err == nil, "`%s` must have regular expressions: %w", key, err)
 		faults.Require(!slices.Contains(matches, Match{}), "`%s` must not have an empty entry", key)
 	}
 	faults.Require(len(c.Go.Profiles) > 0 || !c.Go.Enabled, "`go::profiles` must not be empty")

@@ -16,17 +16,17 @@ import (
 
 func TestConfig(t *testing.T) {
 	for want, yaml := range map[string]map[string]any{
-		"`interval` must be at least 1s, found 10ms":                  {"interval": "10ms"},
-		"`proc_root` must not be empty":                               {"proc_root": ""},
-		"`max_processes` must be 1 to 100000, found 0":                {"max_processes": 0},
-		"`timeout` must be positive, found 0s":                        {"timeout": 0},
-		"`include`: error parsing regexp":                             {"include": []any{map[string]any{"name": "("}}},
-		"`exclude` must not have an empty entry":                      {"exclude": []any{map[string]any{}}},
-		"`include` must have at most 100 entries, found 101":          {"include": make([]any, 101)},
-		"`go::profiles` must have only":                               {"go": map[string]any{"profiles": []any{"heap"}}},
-		"`go::profiles` must not be empty":                            {"go": map[string]any{"profiles": []any{}}},
-		"`go::max_buckets` must be 1 to 1048576, found 2000000":       {"go": map[string]any{"max_buckets": 2000000}},
-		"'processesreceiver.Config' has invalid keys: every_interval": {"every_interval": 1},
+		"`interval` must be at least 1s, found 10ms":                    {"interval": "10ms"},
+		"`proc_root` must not be empty":                                 {"proc_root": ""},
+		"`max_processes` must be 1 to 100000, found 0":                  {"max_processes": 0},
+		"`timeout` must be positive, found 0s":                          {"timeout": 0},
+		"`include` must have regular expressions: error parsing regexp": {"include": []any{map[string]any{"name": "("}}},
+		"`exclude` must not have an empty entry":                        {"exclude": []any{map[string]any{}}},
+		"`include` must have at most 100 entries, found 101":            {"include": make([]any, 101)},
+		"`go::profiles` must have only":                                 {"go": map[string]any{"profiles": []any{"heap"}}},
+		"`go::profiles` must not be empty":                              {"go": map[string]any{"profiles": []any{}}},
+		"`go::max_buckets` must be 1 to 1048576, found 2000000":         {"go": map[string]any{"max_buckets": 2000000}},
+		"'processesreceiver.Config' has invalid keys: every_interval":   {"every_interval": 1},
 	} {
 		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), yaml)
 		require.ErrorContains(t, err, want)

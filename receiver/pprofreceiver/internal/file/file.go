@@ -294,7 +294,8 @@ func (c *Config) Validate() error {
 	var faults config.Faults
 	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Timeout)
 	faults.Require(c.Include != "", "`include` must be set")
-	faults.Require(doublestar.ValidatePathPattern(c.Include), "`include` must be a glob, found %q", c.Include)
+	faults.Require(doublestar.ValidatePathPattern(c.Include),
+		"`include` must be a glob, in which each [ and { is closed, or follows a \\, found %q", c.Include)
 	faults.Require(c.MaxEntries > 0, "`max_entries` must be positive, found %d", c.MaxEntries)
 	faults.Require(slices.Contains([]string{AfterReadKeep, AfterReadDelete, AfterReadMove}, c.AfterRead),
 		"`after_read` must be keep, delete or move, found %q", c.AfterRead)
