@@ -11,7 +11,8 @@
 //
 // The values of times are wall/nanoseconds, as the format does not tell what the time is, or of the type in Options;
 // others are space/bytes or samples/count. Evented profiles keep their times, which are Unix time or end at the anchor.
-// If a file has several profiles, their names are those of threads.
+// If a file has several profiles, their names are those of threads. In a file that this project has written, they end in
+// the type of the values.
 package speedscope
 
 import (
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -66,9 +68,11 @@ type decoder struct {
 	json    wire.JSON
 	frames  []int32 // locations
 	number  int     // of profiles
-	tree    *events.CallTree
-	scope   compact.ScopeIndex
-	profile profile // the current one
+	// exporter is the program that has written the file.
+	exporter string
+	tree     *events.CallTree
+	scope    compact.ScopeIndex
+	profile  profile // the current one
 	// fractions has what the values of samples so far are more than their weights were, from -0.5 to 0.5.
 	fractions map[identity]float64
 	stack     []int32 // scratch
@@ -83,7 +87,8 @@ type identity struct {
 // read walks over the file twice: for the frames, and for the profiles.
 func (d *decoder) read() error {
 	err := d.object(map[string]any{
-		"shared": map[string]any{"frames": wire.Each(d.readFrame)},
+		"exporter": &d.exporter,
+		"shared":   map[string]any{"frames": wire.Each(d.readFrame)},
 		"profiles": wire.Each(func() error {
 			d.number++
 			return d.json.Skip()
@@ -133,6 +138,7 @@ func position(v *float64) int64 {
 // profile is a profile of the file. Its fields can come in any order.
 type profile struct {
 	name, unit string
+	typ        string // of values, if the file states it
 	start, end float64
 
 	stacks  []dictionary.StackIndex // unreadable if there is no valid stack
@@ -159,6 +165,9 @@ func (d *decoder) readProfile() error {
 		return err
 	}
 	var attributes dictionary.AttributeSetIndex
+	if d.exporter == exporter { // a service, a profile, and its type with or without the unit
+		p.name, p.typ = events.CutLast(p.name)
+	}
 	if d.number > 1 && p.name != "" {
 		attributes = d.AddAttributes(0, d.TextAttribute(events.AttributeThreadName, p.name))
 	}
@@ -168,15 +177,22 @@ func (d *decoder) readProfile() error {
 	return d.addIntervals(p, attributes)
 }
 
+// exporter is what this project writes into its own files.
+const exporter = "otelcol-profiles"
+
 // typeOf returns the type of a profile's values, and how many there are in one of the file's.
 func (d *decoder) typeOf(p *profile) (typ events.Type, factor int64) {
+	name, unit := d.options.SampleType, d.options.Unit
+	if stated, ofStated, _ := strings.Cut(p.typ, "/"); stated != "" {
+		name, unit = cmp.Or(name, d.CleanString(stated)), cmp.Or(unit, d.CleanString(ofStated))
+	}
 	if factor = kind.NanosPer(p.unit); factor > 0 {
-		return events.Type{Name: cmp.Or(d.options.SampleType, "wall"), Unit: nanoseconds}, factor
+		return events.Type{Name: cmp.Or(name, "wall"), Unit: nanoseconds}, factor
 	}
 	if p.unit == "bytes" {
-		return events.Type{Name: cmp.Or(d.options.SampleType, "space"), Unit: "bytes"}, 1
+		return events.Type{Name: cmp.Or(name, "space"), Unit: "bytes"}, 1
 	}
-	return events.Type{Name: cmp.Or(d.options.SampleType, "samples"), Unit: cmp.Or(d.options.Unit, "count")}, 1
+	return events.Type{Name: cmp.Or(name, "samples"), Unit: cmp.Or(unit, "count")}, 1
 }
 
 const nanoseconds = "nanoseconds"

@@ -50,6 +50,42 @@ func TestDecode(t *testing.T) {
         main shop.py:3
       sample 5000000
 `},
+		// As this project writes a pprof of several types: those of one unit are not summed.
+		"several types": {text: `{"exporter":"otelcol-profiles",` + frames + `,"profiles":[
+			{"type":"sampled","name":"shop memory alloc_space/bytes","unit":"bytes","samples":[[0]],"weights":[700]},
+			{"type":"sampled","name":"shop memory inuse_space/bytes","unit":"bytes","samples":[[0]],"weights":[30]},
+			{"type":"sampled","name":"shop memory inuse_objects/count","unit":"none","samples":[[0]],"weights":[2]},
+			{"type":"sampled","name":"my shop process_cpu cpu","unit":"nanoseconds","samples":[[0]],"weights":[5]}]}`,
+			stats: events.Stats{Events: 4, GuessedClock: true}, want: `
+    profile alloc_space in bytes
+      time 1795297434000000000 ns
+      duration 1 ns
+      period 0 alloc_space in bytes
+      attributes {profile.clock.guess="arrival"}
+      sample 700 {thread.name="shop memory"}
+        main shop.py:3
+    profile inuse_space in bytes
+      time 1795297434000000000 ns
+      duration 1 ns
+      period 0 inuse_space in bytes
+      attributes {profile.clock.guess="arrival"}
+      sample 30 {thread.name="shop memory"}
+        main shop.py:3
+    profile inuse_objects in count
+      time 1795297434000000000 ns
+      duration 1 ns
+      period 0 inuse_objects in count
+      attributes {profile.clock.guess="arrival"}
+      sample 2 {thread.name="shop memory"}
+        main shop.py:3
+    profile cpu in nanoseconds
+      time 1795297434000000000 ns
+      duration 1 ns
+      period 0 cpu in nanoseconds
+      attributes {profile.clock.guess="arrival"}
+      sample 5 {thread.name="my shop process_cpu"}
+        main shop.py:3
+`},
 		// Each interval ends at its timestamp, and the last event at the anchor.
 		"evented": {text: `{` + frames + `,"profiles":[{"type":"evented","name":"a","unit":"milliseconds","startValue":100,"endValue":114,"events":[
 			{"type":"O","frame":0,"at":100},{"type":"O","frame":1,"at":102},{"type":"C","frame":1,"at":106},{"type":"O","frame":1,"at":106},
