@@ -6,6 +6,7 @@ package compact
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata/entity"
 	"pgregory.net/rapid"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
@@ -29,10 +30,20 @@ func drawMessy(t *rapid.T, faults int) pprofile.Profiles {
 		rp := m.pd.ResourceProfiles().AppendEmpty()
 		rp.SetSchemaUrl(m.oneOf("", "https://schema/1"))
 		m.attributes(rp.Resource().Attributes())
+		rp.Resource().SetDroppedAttributesCount(uint32(m.upTo(1)))
+		if m.chance(20) {
+			ref := entity.ResourceEntityRefs(rp.Resource()).AppendEmpty()
+			ref.SetSchemaUrl(m.oneOf("", "https://schema/3"))
+			ref.SetType(m.oneOf("service", "host"))
+			ref.IdKeys().Append(m.oneOf("a", "b"))
+			ref.DescriptionKeys().Append(m.oneOf("a", "b"))
+		}
 		for range 1 + m.upTo(1) {
 			sp := rp.ScopeProfiles().AppendEmpty()
 			sp.SetSchemaUrl(m.oneOf("", "https://schema/2"))
 			sp.Scope().SetName(m.oneOf("", "scope"))
+			sp.Scope().SetVersion(m.oneOf("", "1"))
+			sp.Scope().SetDroppedAttributesCount(uint32(m.upTo(1)))
 			m.attributes(sp.Scope().Attributes())
 			for range m.upTo(3) {
 				m.profile(sp.Profiles().AppendEmpty())

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata/entity"
 )
 
 // Write writes profiles as indented text with resolved names instead of indices, for golden files. The text has all of
@@ -121,7 +123,17 @@ func observations(s pprofile.Sample) string {
 // ResourceText returns a resource with its attributes. Equal texts mean equal content.
 func ResourceText(rp pprofile.ResourceProfiles) string {
 	return Spaced(mapText(rp.Resource().Attributes()), dropped(rp.Resource().DroppedAttributesCount()),
-		schema(rp.SchemaUrl()))
+		schema(rp.SchemaUrl()), entities(rp.Resource()))
+}
+
+// entities returns the references of a resource to the entities that its attributes describe.
+func entities(r pcommon.Resource) string {
+	var texts []string
+	for _, e := range entity.ResourceEntityRefs(r).All() {
+		texts = append(texts, Spaced("entity:", Word(e.Type()), fmt.Sprintf("%q", e.IdKeys().AsRaw()),
+			fmt.Sprintf("%q", e.DescriptionKeys().AsRaw()), schema(e.SchemaUrl())))
+	}
+	return strings.Join(texts, " ")
 }
 
 // ScopeText returns a scope with its attributes. Equal texts mean equal content.

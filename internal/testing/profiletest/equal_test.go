@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata/entity"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -58,6 +59,9 @@ func TestEqualComparesEveryField(t *testing.T) {
 		"scopes":   func(pd profiles, _ tables) { pd.ResourceProfiles().At(0).ScopeProfiles().AppendEmpty() },
 		"resource's dropped": func(pd profiles, _ tables) {
 			pd.ResourceProfiles().At(0).Resource().SetDroppedAttributesCount(3)
+		},
+		"resource's entities": func(pd profiles, _ tables) {
+			entity.ResourceEntityRefs(pd.ResourceProfiles().At(0).Resource()).AppendEmpty().SetType("host")
 		},
 		"resource's schema": func(pd profiles, _ tables) { pd.ResourceProfiles().At(0).SetSchemaUrl("") },
 		"resources":         func(pd profiles, _ tables) { pd.ResourceProfiles().AppendEmpty() },
