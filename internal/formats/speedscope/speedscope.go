@@ -11,8 +11,8 @@
 //
 // The values of times are wall/nanoseconds, as the format does not tell what the time is, or of the type in Options;
 // others are space/bytes or samples/count. Evented profiles keep their times, which are Unix time or end at the anchor.
-// If a file has several profiles, their names are those of threads. In a file that this project has written, they end in
-// the type of the values.
+// If a file has several profiles, their names are those of threads. In a file that this project has written, they are a
+// service, the name of the profile, and the type of the values.
 package speedscope
 
 import (
@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
@@ -48,7 +49,7 @@ var ErrNotSpeedscope = errors.New("there are no profiles for speedscope in the J
 // Decode returns the profiles of a file: one for each type of values, with and without times.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{options: options, data: data, tree: events.NewCallTree(len(data)),
-		fractions: map[identity]float64{}}
+		fractions: map[identity]float64{}, scopes: map[string]compact.ScopeIndex{}}
 	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
 		if err := d.read(); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
@@ -72,7 +73,8 @@ type decoder struct {
 	exporter string
 	tree     *events.CallTree
 	scope    compact.ScopeIndex
-	profile  profile // the current one
+	scopes   map[string]compact.ScopeIndex // by the name of their profiles
+	profile  profile                       // the current one
 	// fractions has what the values of samples so far are more than their weights were, from -0.5 to 0.5.
 	fractions map[identity]float64
 	stack     []int32 // scratch
@@ -97,7 +99,6 @@ func (d *decoder) read() error {
 	if err != nil {
 		return err
 	}
-	d.scope = d.NewScope()
 	return d.object(map[string]any{"profiles": wire.Each(d.readProfile)})
 }
 
@@ -138,7 +139,7 @@ func position(v *float64) int64 {
 // profile is a profile of the file. Its fields can come in any order.
 type profile struct {
 	name, unit string
-	typ        string // of values, if the file states it
+	kind, typ  string // the profile's name, and the type of its values, if the file states them
 	start, end float64
 
 	stacks  []dictionary.StackIndex // unreadable if there is no valid stack
@@ -165,9 +166,11 @@ func (d *decoder) readProfile() error {
 		return err
 	}
 	var attributes dictionary.AttributeSetIndex
-	if d.exporter == exporter { // a service, a profile, and its type with or without the unit
+	if d.exporter == exporter { // the type is with or without the unit
 		p.name, p.typ = events.CutLast(p.name)
+		p.name, p.kind = events.CutLast(p.name)
 	}
+	d.scope = d.scopeOf(p.kind)
 	if d.number > 1 && p.name != "" {
 		attributes = d.AddAttributes(0, d.TextAttribute(events.AttributeThreadName, p.name))
 	}
@@ -175,6 +178,26 @@ func (d *decoder) readProfile() error {
 		return err
 	}
 	return d.addIntervals(p, attributes)
+}
+
+// maxScopes bounds the names of profiles.
+const maxScopes = 64
+
+// scopeOf returns the scope of profiles of a name, which can be empty.
+func (d *decoder) scopeOf(name string) compact.ScopeIndex {
+	if len(d.scopes) >= maxScopes {
+		name = ""
+	}
+	scope, ok := d.scopes[name]
+	if !ok {
+		of := pcommon.NewInstrumentationScope()
+		if name != "" {
+			of.Attributes().PutStr(kind.NameAttribute, d.CleanString(name))
+		}
+		scope = d.Scope(d.Resource(pcommon.NewResource(), ""), of, "")
+		d.scopes[name] = scope
+	}
+	return scope
 }
 
 // exporter is what this project writes into its own files.

@@ -50,40 +50,43 @@ func TestDecode(t *testing.T) {
         main shop.py:3
       sample 5000000
 `},
-		// As this project writes a pprof of several types: those of one unit are not summed.
+		// As this project writes files: values of one unit, or of one type of two profiles, are not summed.
 		"several types": {text: `{"exporter":"otelcol-profiles",` + frames + `,"profiles":[
 			{"type":"sampled","name":"shop memory alloc_space/bytes","unit":"bytes","samples":[[0]],"weights":[700]},
-			{"type":"sampled","name":"shop memory inuse_space/bytes","unit":"bytes","samples":[[0]],"weights":[30]},
 			{"type":"sampled","name":"shop memory inuse_objects/count","unit":"none","samples":[[0]],"weights":[2]},
-			{"type":"sampled","name":"my shop process_cpu cpu","unit":"nanoseconds","samples":[[0]],"weights":[5]}]}`,
+			{"type":"sampled","name":"my shop mutex delay","unit":"nanoseconds","samples":[[0]],"weights":[5]},
+			{"type":"sampled","name":"my shop block delay","unit":"nanoseconds","samples":[[0]],"weights":[9]}]}`,
 			stats: events.Stats{Events: 4, GuessedClock: true}, want: `
+  scope "" "" {pprof.scope.profile_name="memory"}
     profile alloc_space in bytes
       time 1795297434000000000 ns
       duration 1 ns
       period 0 alloc_space in bytes
       attributes {profile.clock.guess="arrival"}
-      sample 700 {thread.name="shop memory"}
-        main shop.py:3
-    profile inuse_space in bytes
-      time 1795297434000000000 ns
-      duration 1 ns
-      period 0 inuse_space in bytes
-      attributes {profile.clock.guess="arrival"}
-      sample 30 {thread.name="shop memory"}
+      sample 700 {thread.name="shop"}
         main shop.py:3
     profile inuse_objects in count
       time 1795297434000000000 ns
       duration 1 ns
       period 0 inuse_objects in count
       attributes {profile.clock.guess="arrival"}
-      sample 2 {thread.name="shop memory"}
+      sample 2 {thread.name="shop"}
         main shop.py:3
-    profile cpu in nanoseconds
+  scope "" "" {pprof.scope.profile_name="mutex"}
+    profile delay in nanoseconds
       time 1795297434000000000 ns
       duration 1 ns
-      period 0 cpu in nanoseconds
+      period 0 delay in nanoseconds
       attributes {profile.clock.guess="arrival"}
-      sample 5 {thread.name="my shop process_cpu"}
+      sample 5 {thread.name="my shop"}
+        main shop.py:3
+  scope "" "" {pprof.scope.profile_name="block"}
+    profile delay in nanoseconds
+      time 1795297434000000000 ns
+      duration 1 ns
+      period 0 delay in nanoseconds
+      attributes {profile.clock.guess="arrival"}
+      sample 9 {thread.name="my shop"}
         main shop.py:3
 `},
 		// Each interval ends at its timestamp, and the last event at the anchor.
