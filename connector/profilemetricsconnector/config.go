@@ -181,7 +181,7 @@ func (c *Config) Validate() error {
 	check(c.SeriesExpiry >= c.Interval, "`series_expiry` must be at least `interval`, found %s", c.SeriesExpiry)
 	check(len(c.ResourceAttributes) <= maxGroupKeys, "`resource_attributes` must have at most %d keys, found %d",
 		maxGroupKeys, len(c.ResourceAttributes))
-	checkKeys(&faults, "`resource_attributes`", c.ResourceAttributes)
+	checkKeys(&faults, "resource_attributes", c.ResourceAttributes)
 	for name, metric := range c.Metrics {
 		if _, isBuiltIn := builtIn[name]; isBuiltIn && metric.isSwitch() {
 			continue
@@ -218,10 +218,9 @@ func canonical(profile string) string {
 
 // checkKeys returns the faults of a list of attributes that distinguish series.
 func checkKeys(faults *config.Faults, list string, keys []string) {
-	for i, key := range keys {
-		faults.Require(key != "", "%s must not have an empty key", list)
-		faults.Require(!slices.Contains(keys[:i], key), "%s has %q twice", list, key)
-		faults.Require(!slices.Contains(series.OwnKeys, key), "%s must not have %q, which the connector sets", list, key)
+	faults.RequireKeys(list, keys)
+	for _, key := range keys {
+		faults.Require(!slices.Contains(series.OwnKeys, key), "`%s` must not have %q, which the connector sets", list, key)
 	}
 }
 
@@ -338,8 +337,8 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	if m.GroupBy.ResourceAttributes != nil {
 		d.ResourceKeys = m.GroupBy.ResourceAttributes
 	}
-	checkKeys(&faults, "`metrics."+name+".group_by.resource_attributes`", m.GroupBy.ResourceAttributes)
-	checkKeys(&faults, "`metrics."+name+".group_by.sample_attributes`", m.GroupBy.SampleAttributes)
+	checkKeys(&faults, "metrics."+name+".group_by.resource_attributes", m.GroupBy.ResourceAttributes)
+	checkKeys(&faults, "metrics."+name+".group_by.sample_attributes", m.GroupBy.SampleAttributes)
 	n := len(d.ResourceKeys) + len(d.SampleKeys)
 	check(n <= maxGroupKeys, "group_by` must have at most %d attributes, found %d", maxGroupKeys, n)
 	check(slices.Contains([]string{"", matchLeaf, matchAnywhere}, m.Match), "match` must be anywhere or leaf, found %q",

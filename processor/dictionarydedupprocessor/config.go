@@ -78,12 +78,10 @@ func (c *Config) Validate() error {
 		"`max_batch_bytes` must be 0 for no limit, or at least %d, found %d", minMaxBatchBytes, c.MaxBatchBytes)
 	faults.Require(c.MetadataCardinalityLimit >= 0,
 		"`metadata_cardinality_limit` must not be negative, found %d", c.MetadataCardinalityLimit)
-	seen := map[string]bool{}
+	var keys []string // case does not matter
 	for _, key := range c.MetadataKeys {
-		key = strings.ToLower(key)
-		faults.Require(key != "", "`metadata_keys` must not have an empty entry")
-		faults.Require(!seen[key], "`metadata_keys` must be distinct, found %q twice (case does not matter)", key)
-		seen[key] = true
+		keys = append(keys, strings.ToLower(key))
 	}
+	faults.RequireKeys("metadata_keys", keys)
 	return faults.Err()
 }

@@ -144,9 +144,9 @@ func (c *Config) Validate() error {
 		faults.Require(!slices.Contains(c.ServiceNameFrom[:i], source),
 			"`service_name_from` must be distinct, found %q twice", source)
 	}
-	requireKeys(&faults, "container_attributes", c.ContainerAttributes)
-	requireKeys(&faults, "attributes", c.Attributes)
-	requireKeys(&faults, "proc.environment_attributes", c.Proc.EnvironmentAttributes)
+	faults.RequireKeys("container_attributes", c.ContainerAttributes)
+	faults.RequireKeys("attributes", c.Attributes)
+	faults.RequireKeys("proc.environment_attributes", c.Proc.EnvironmentAttributes)
 	faults.Require(!slices.Contains(c.Attributes, "service.name"),
 		"`attributes` must not have service.name, which moves if it is the name")
 	faults.Require(len(c.Attributes) <= maxAttributes, "`attributes` must be at most %d, found %d", maxAttributes,
@@ -157,13 +157,6 @@ func (c *Config) Validate() error {
 	faults.Require(c.MaxResources > 0, "`max_resources` must be positive, found %d", c.MaxResources)
 	faults.Require(filepath.IsAbs(c.Proc.Root), "`proc.root` must be an absolute path, found %q", c.Proc.Root)
 	return faults.Err()
-}
-
-func requireKeys(faults *config.Faults, name string, keys []string) {
-	faults.Require(!slices.Contains(keys, ""), "`%s` must not have an empty entry", name)
-	for i, key := range keys {
-		faults.Require(!slices.Contains(keys[:i], key), "`%s` must be distinct, found %q twice", name, key)
-	}
 }
 
 // compile returns the rules with their expressions compiled.

@@ -79,7 +79,7 @@ func (c *Config) Validate() error {
 	}
 	faults.Require(!c.Self.HasValue() || slices.Contains(c.Formats, string(formats.Pprof)),
 		"`formats` must have pprof if `self` is configured")
-	faults.Require(!slices.Contains(c.TimestampLabels, ""), "`timestamp_labels` must not have an empty key")
+	faults.RequireKeys("timestamp_labels", c.TimestampLabels)
 	return faults.Err()
 }
 

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/config/confignet"
@@ -61,6 +62,17 @@ func (f *Faults) RequireListener(address *confignet.AddrConfig) {
 func (f *Faults) Add(err error) {
 	if err != nil {
 		*f = append(*f, err)
+	}
+}
+
+// RequireKeys adds a fault for each entry of a list, which is the value of a key, that is empty, there twice, or has
+// spaces around it: the Collector makes a list of the string "a, b", spaces included.
+func (f *Faults) RequireKeys(key string, list []string) {
+	for i, entry := range list {
+		f.Require(entry != "", "`%s` must not have an empty entry", key)
+		f.Require(strings.TrimSpace(entry) == entry,
+			"`%s` must not have spaces around an entry, found %q (lists are written [a, b])", key, entry)
+		f.Require(!slices.Contains(list[:i], entry), "`%s` must be distinct, found %q twice", key, entry)
 	}
 }
 

@@ -35,6 +35,15 @@ func TestFaults(t *testing.T) {
 	require.ErrorIs(t, faults.Err(), io.EOF)
 }
 
+func TestRequireKeys(t *testing.T) {
+	var faults Faults
+	faults.RequireKeys("keys", []string{"a", "b c"})
+	require.NoError(t, faults.Err())
+	faults.RequireKeys("keys", []string{"a", " b", "", "a"})
+	require.EqualError(t, faults.Err(), "`keys` must not have spaces around an entry, found \" b\" (lists are written [a, b])\n"+
+		"`keys` must not have an empty entry\n`keys` must be distinct, found \"a\" twice")
+}
+
 func TestRequireListener(t *testing.T) {
 	for _, good := range []string{"localhost:4040", ":0", "[::1]:4040", "0.0.0.0:http", "/run/a.sock"} {
 		var faults Faults
@@ -131,7 +140,8 @@ func TestExplainKeys(t *testing.T) {
 	require.NoError(t, v.Convert(t.Context(), confmap.NewFromStringMap(map[string]any{
 		"processors": map[string]any{"memory_limiter": map[string]any{"limit_mib": "1Gi", "spike_limit_mib": "200MB"}},
 		"service":    map[string]any{"pipelines": map[string]any{"profiles/a": map[string]any{"exporters": "a, b"}}},
-		"receivers":  map[string]any{"pprof": map[string]any{"endpoint": 4040, "version": 7}},
+		"receivers": map[string]any{"pprof": map[string]any{"endpoint": 4040, "version": 7, "keep": "yes",
+			"drop": "False", "send": "perhaps"}},
 	})))
 	var into struct {
 		Processors map[string]struct {
@@ -141,6 +151,9 @@ func TestExplainKeys(t *testing.T) {
 		Receivers map[string]struct {
 			Endpoint string `mapstructure:"endpoint"`
 			Version  string `mapstructure:"version"`
+			Keep     bool   `mapstructure:"keep"`
+			Drop     bool   `mapstructure:"drop"`
+			Send     bool   `mapstructure:"send"`
 		} `mapstructure:"receivers"`
 		Service struct {
 			Pipelines map[string]struct {
@@ -156,6 +169,9 @@ func TestExplainKeys(t *testing.T) {
 		"`service.pipelines.profiles/a.exporters`: \"a, b\" is not a list: write [a, b]",
 		"`receivers.pprof.endpoint`: \"4040\" is a port without a host: write localhost:4040",
 		"`receivers.pprof.version`: \"7\" is a number: write it in quotes",
+		"`receivers.pprof.keep`: \"yes\" is not true or false: write true, without quotes",
+		"`receivers.pprof.drop`: \"False\" is not true or false: write false, without quotes",
+		"`receivers.pprof.send`: \"perhaps\" is not true or false",
 	}, v.Explain(err.Error()), err.Error())
 }
 
@@ -172,6 +188,8 @@ func TestMisreadNumbers(t *testing.T) {
 		"receivers: {pprof: {remote: {collection_interval: 10}}}":                                                                      "`receivers.pprof.remote.collection_interval`: 10 has no unit, and would be nanoseconds: write 10s",
 		"exporters: {otlp_grpc/a: {retry_on_failure: {max_elapsed_time: 5}}}":                                                          "`exporters.otlp_grpc/a.retry_on_failure.max_elapsed_time`: 5 has no unit",
 		"processors: {dictionary_dedup: {timeout: 200, max_wait: 3}}":                                                                  "`processors.dictionary_dedup.max_wait`: 3 has no unit",
+		"exporters: {a: {headers: {X-Key: \"hunter2\\n\"}}}":                                                                           "`exporters.a.headers.X-Key` must not have a line break, which HTTP refuses: remove it from the file or the environment variable",
+		"exporters: {a: {hec: {token: \"hunter2\\r\\n\"}}}":                                                                            "`exporters.a.hec.token` must not have a line break",
 		"extensions: {file_storage: {timeout: 1}}":                                                                                     "`extensions.file_storage.timeout`: 1 has no unit",
 		"exporters: {store: {max_bytes: 99999999999999999999}}":                                                                        "`exporters.store.max_bytes`: 1e+20 is too large: at most 9223372036854775807",
 		"exporters: {store: {max_bytes: 9223372036854775808}}":                                                                         "`exporters.store.max_bytes`: 9223372036854775808 is too large",

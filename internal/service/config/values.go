@@ -48,6 +48,10 @@ var durationKey = regexp.MustCompile(`^(receivers|processors|exporters|connector
 var extensionKey = regexp.MustCompile(
 	`^(?:receivers|processors|exporters|connectors|extensions)::([^:]+)::.*(?:auth::authenticator|sending_queue::storage|file::storage)$`)
 
+// headerKey matches the keys of components that become headers of HTTP.
+var headerKey = regexp.MustCompile(
+	`^(receivers|processors|exporters|connectors|extensions)::.*::(headers::[^:]+|(\w+_)?token)$`)
+
 // listenerKey matches the keys of addresses to listen on, with the component of a pipeline or the extension.
 var listenerKey = regexp.MustCompile(`^(?:(?:receivers|exporters)::([^:]+)::(?:.*::)?(?:server|status|protocols::\w+)|` +
 	`extensions::((?:health_check|zpages|pprof)(?:/[^:]+)?))::endpoint$`)
@@ -79,7 +83,7 @@ func sharedAddresses(conf *confmap.Conf, used, extensions []any) (errs []error) 
 }
 
 // misread returns an error for each extension that a component of a pipeline names and the service does not have, for
-// each address that two servers have, for each duration that is a small number, since nobody means so few nanoseconds,
+// each address that two servers have, for each header with a line break, for each duration that is a small number, since nobody means so few nanoseconds,
 // and for each number that is too large: the Collector takes it for the most negative one.
 func misread(conf *confmap.Conf) error {
 	var errs []error
@@ -96,6 +100,10 @@ func misread(conf *confmap.Conf) error {
 		switch value := conf.Get(key).(type) {
 		case string: // validate does not start what looks the extension up
 			name := extensionKey.FindStringSubmatch(key)
+			if strings.ContainsAny(value, "\r\n") && headerKey.MatchString(key) {
+				errs = append(errs, fmt.Errorf("`%s` must not have a line break, which HTTP refuses: remove it from the file or the "+
+					"environment variable", shown))
+			}
 			if value != "" && name != nil && slices.Contains(used, any(name[1])) && !slices.Contains(extensions, any(value)) {
 				errs = append(errs, fmt.Errorf("`%s`: add the extension %q to `service.extensions`", shown, value))
 			}
@@ -114,16 +122,18 @@ func misread(conf *confmap.Conf) error {
 	return errors.Join(errs...)
 }
 
-// valueFault matches the part of an error about a duration, a whole number or a list, with the end of its key.
+// valueFault matches the part of an error about a duration, a whole number, a list, a string or a truth value, with the
+// end of its key.
 var valueFault = regexp.MustCompile(
 	`'([^']+)' (?:time: (?:invalid duration|unknown unit|missing unit)|` +
 		`expected type '(u?int)\d*', got unconvertible type 'string'|source data must be an (array) or slice, got string|` +
-		`expected type '(string)', got unconvertible type 'int')`)
+		`expected type '(string)', got unconvertible type 'int'|` +
+		`expected type '(bool)', got unconvertible type 'string')`)
 
 // keyIn turns a key of an error, such as pipelines[profiles].exporters, into that of a configuration.
 var keyIn = strings.NewReplacer(".", confmap.KeyDelimiter, "[", confmap.KeyDelimiter, "]", "")
 
-// Explain returns a line for each duration, number and list that an error is about: key, value, and how it is written.
+// Explain returns a line for each duration, number, list and truth value that an error is about: key, value, and how it is written.
 func (v *Values) Explain(message string) (lines []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -141,6 +151,8 @@ func (v *Values) Explain(message string) (lines []string) {
 			explain = func(value string) string { return fmt.Sprintf("not a list: write [%s]", value) }
 		case fault[4] != "" && strings.HasSuffix(fault[1], "endpoint"):
 			explain = func(value string) string { return fmt.Sprintf("a port without a host: write localhost:%s", value) }
+		case fault[5] != "":
+			explain = explainBool
 		case fault[4] != "":
 			explain = func(value string) string { return "a number: write it in quotes" }
 		}
@@ -201,6 +213,16 @@ func explainDuration(value string) string {
 		example = fmt.Sprintf("%.0fh", hours)
 	}
 	return "not a duration: the units are h, m, s and ms, as in " + example
+}
+
+func explainBool(value string) string {
+	switch strings.ToLower(value) {
+	case "true", "yes", "on", "1":
+		return "not true or false: write true, without quotes"
+	case "false", "no", "off", "0":
+		return "not true or false: write false, without quotes"
+	}
+	return "not true or false"
 }
 
 // unitOf returns how many bytes the unit in a key is. A megabyte of the exporter file is 2^20, too.
