@@ -77,7 +77,7 @@ func (f *Frames) Begin(d pprofile.ProfilesDictionary, samples int) {
 	f.room, f.samples, f.drop = -1, samples, nil
 }
 
-// Drop leaves out the functions of a message that matches reports, with all that they call, where another function calls
+// Drop leaves out the functions of a message that matches reports, with all that they call, where another one calls
 // them. It must be called before the first stack is asked for.
 func (f *Frames) Drop(matches func(name string) bool) { f.drop, f.dropped = matches, map[int32]bool{} }
 

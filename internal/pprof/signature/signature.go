@@ -143,8 +143,8 @@ var signatures = []Signature{
 	{prefix: "H4sI", pattern: regexp.MustCompile(`^H4sI[A-Za-z0-9+/\r\n]+=*\s*$`), Name: "base64 (decode it: base64 -d FILE)"},
 }
 
-// tachyon is a file of Python 3.15, whose times Firefox Profiler's format has, too. It begins with a magic number in the
-// byte order of the machine, and a version below 256.
+// tachyon is a file of Python 3.15, whose times Firefox Profiler's format has, too. It begins with a magic number in
+// the byte order of the machine, and a version below 256.
 const tachyon = "a binary file of Python's profiling.sampling " +
 	"(convert it with: python -m profiling.sampling replay --gecko -o out.json FILE)"
 
