@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
@@ -48,8 +49,12 @@ type Reader struct {
 	now             func() time.Time
 }
 
+// logLimits bound the lines about files: a folder may have thousands that cannot be read.
+var logLimits = telemetry.Limits{Lines: 10, Period: time.Minute, Level: zapcore.WarnLevel}
+
 // New returns a reader that is not started.
 func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Reader {
+	set.Logger = logLimits.Apply(set.Logger)
 	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.Changes(set.Logger),
 		scans: &telemetry.Changes{
 			Logger: set.Logger, Recovered: "all files and folders of `include` are listed again",

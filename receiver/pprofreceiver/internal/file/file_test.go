@@ -240,6 +240,20 @@ func TestFileBadIsReportedOnce(t *testing.T) {
 	assert.Equal(t, []string{cut}, d.scan())
 }
 
+// Thousands of files that are no profiles do not flood the log.
+func TestManyBadFiles(t *testing.T) {
+	d := newFolder(t, "", nil)
+	const files = 100
+	for n := range files {
+		d.put(fmt.Sprintf("%03d.pb.gz", n), []byte("no profile"), time.Hour)
+	}
+	assert.Empty(t, d.scan())
+	lines := d.Logs.FilterMessageSnippet("cannot read a profile from a file").All()
+	require.Len(t, lines, 10)
+	assert.Contains(t, lines[9].ContextMap(), "suppressing_more_for")
+	assert.EqualValues(t, files, d.Sum(sourcetest.MetricRejected, "source", "file"))
+}
+
 func TestFileTooLarge(t *testing.T) {
 	d := newFolder(t, "}\nlimits: {max_profile_bytes: 1000", nil)
 	d.put("x.pb.gz", make([]byte, 1001), time.Hour)
