@@ -578,6 +578,28 @@ func TestFunctionWithoutAnEntry(t *testing.T) {
 	}
 }
 
+// Go's linker writes the section headers first: a program that is cut off has them, and not what they describe.
+func TestCutProgram(t *testing.T) {
+	whole := buildELF(goSections(true)...)
+	m, err := Open(bytes.NewReader(whole), int64(len(whole)), testLimits)
+	require.NoError(t, err)
+	require.NoError(t, m.Whole())
+	last := &m.sections[0]
+	for i := range m.sections {
+		if s := &m.sections[i]; s.kind != elf.SHT_NOBITS && s.off+s.size > last.off+last.size {
+			last = s
+		}
+	}
+	last.size += 1 << 20
+	m.noteEnd(last)
+	require.ErrorIs(t, m.Whole(), ErrMalformed)
+	_, err = m.Resolve(testAddresses(), true)
+	require.NoError(t, err, "what it has is resolved")
+	_, err = m.Resolve([]uint64{1}, true)
+	require.ErrorIs(t, err, ErrMalformed)
+	require.ErrorContains(t, err, "cut off")
+}
+
 // A file that was cut off, or shrinks while it is read, is an error.
 func TestCutFiles(t *testing.T) {
 	whole := buildELF(append(goSections(true), debugSection(".debug_info", unit4(0, []byte{1})),

@@ -28,6 +28,8 @@ type Image struct {
 	sections []section
 	segments []segment
 	ids      IDs
+	// cut is set if a section ends beyond the file.
+	cut error
 
 	tables *tables
 	// work is the remaining work of the current call.
@@ -196,6 +198,7 @@ func (m *Image) readSections(h headers, names int) error {
 		s.flags = elf.SectionFlag(m.word(&c))
 		s.addr, s.off, s.size = m.word(&c), m.word(&c), m.word(&c)
 		s.link = c.u32()
+		m.noteEnd(s)
 	}
 	if names >= h.n {
 		return fmt.Errorf("section names in section %d of %d: %w", names, h.n, ErrMalformed)
@@ -217,6 +220,18 @@ func (m *Image) readSections(h headers, names int) error {
 	}
 	return nil
 }
+
+// noteEnd remembers the first section that the file does not have to its end.
+func (m *Image) noteEnd(s *section) {
+	size := uint64(m.file.size)
+	isCut := s.kind != elf.SHT_NOBITS && s.kind != elf.SHT_NULL && (s.off > size || s.size > size-s.off)
+	if isCut && m.cut == nil {
+		m.cut = fmt.Errorf("a section of %d bytes at %d in a file of %d, which is cut off: %w", s.size, s.off, size, ErrMalformed)
+	}
+}
+
+// Whole returns an error if the file has less than its sections. What it has is resolved.
+func (m *Image) Whole() error { return m.cut }
 
 // section returns the first section of one of the names that has content in this file.
 func (m *Image) section(names ...string) *section {

@@ -90,7 +90,11 @@ func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err er
 	if m.work.left < 0 {
 		errs = append(errs, ErrTooMuchWork)
 	}
-	return resolved, errors.Join(errs...)
+	if err = errors.Join(errs...); err == nil &&
+		!slices.ContainsFunc(resolved, func(r Resolved) bool { return r.Quality != QualityNone }) {
+		err = m.cut // the functions may be in what is missing
+	}
+	return resolved, err
 }
 
 // recovered makes an error of a panic: a malformed table must not end the collector, even if no check covers it.

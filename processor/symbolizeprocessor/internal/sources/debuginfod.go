@@ -153,7 +153,10 @@ func (f *Finder) Download(ctx context.Context, m Module) error {
 	var s search
 	var temporary *TemporaryError
 	check := func(file *os.File) error {
-		_, err := f.search(m).check(file)
+		image, err := f.search(m).check(file)
+		if err == nil {
+			err = image.Whole()
+		}
 		return err
 	}
 	for i := range d.servers {
