@@ -83,8 +83,9 @@ func sharedAddresses(conf *confmap.Conf, used, extensions []any) (errs []error) 
 }
 
 // misread returns an error for each extension that a component of a pipeline names and the service does not have, for
-// each address that two servers have, for each header with a line break, for each duration that is a small number, since nobody means so few nanoseconds,
-// and for each number that is too large: the Collector takes it for the most negative one.
+// each address that two servers have, for each header with a line break, for each duration that is a small number, since
+// nobody means so few nanoseconds, and for each number that is too large: the Collector takes it for the most negative
+// one.
 func misread(conf *confmap.Conf) error {
 	var errs []error
 	extensions, _ := conf.Get("service::extensions").([]any)
@@ -133,7 +134,8 @@ var valueFault = regexp.MustCompile(
 // keyIn turns a key of an error, such as pipelines[profiles].exporters, into that of a configuration.
 var keyIn = strings.NewReplacer(".", confmap.KeyDelimiter, "[", confmap.KeyDelimiter, "]", "")
 
-// Explain returns a line for each duration, number, list and truth value that an error is about: key, value, and how it is written.
+// Explain returns a line for each duration, number, list and truth value that an error is about: key, value, and how it
+// is written.
 func (v *Values) Explain(message string) (lines []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
