@@ -52,8 +52,8 @@ func typeName(t string) string {
 	return "a section"
 }
 
-// readable rewords the errors of yaml.v2 and of Prometheus' types for a section. Their line numbers are not those of the
-// user's file, their types are Go's, they name no keys, and the values that they quote may be secrets in the wrong
+// readable rewords the errors of yaml.v2 and of Prometheus' types for a section. Their line numbers are not those of
+// the user's file, their types are Go's, they name no keys, and the values that they quote may be secrets in the wrong
 // place.
 func readable(section any, err error) error {
 	var errs []error
