@@ -83,7 +83,7 @@ func sharedAddresses(conf *confmap.Conf, used, extensions []any) (errs []error) 
 }
 
 // misread returns an error for each extension that a component of a pipeline names and the service does not have, for
-// each address that two servers have, for each header with a line break, for each duration that is a small number, since
+// each address that two servers have, for each header with a line break, for each duration that is a small number, as
 // nobody means so few nanoseconds, and for each number that is too large: the Collector takes it for the most negative
 // one.
 func misread(conf *confmap.Conf) error {
