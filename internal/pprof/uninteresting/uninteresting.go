@@ -22,11 +22,11 @@ type Functions struct {
 const (
 	// maxPatternBytes bounds a pattern: tcmalloc's has 2 kB.
 	maxPatternBytes = 8 << 10
-	// maxMatchedBytes bounds what is matched of a name, maxSteps the instructions of a pattern, and MaxCost the work for
-	// all names of a tree.
+	// maxMatchedBytes bounds what is matched of a name, maxSteps the instructions of a pattern.
 	maxMatchedBytes = 512
 	maxSteps        = 16 << 10
-	MaxCost         = 1 << 31
+	// MaxCost bounds the work for all names of a tree.
+	MaxCost = 1 << 31
 )
 
 // New returns the functions that drop matches, and keep does not. A pattern that cannot be compiled, or is too long, is
