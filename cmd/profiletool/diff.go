@@ -22,7 +22,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/shares"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/uninteresting"
 )
 
@@ -196,7 +195,8 @@ func (g *gate) side(paths []string, conditions []condition) (*side, error) {
 func (s *side) add(pd pprofile.Profiles, p pprofile.Profile, conditions []condition) {
 	var f frames.Frames
 	f.Begin(pd.Dictionary(), pd.SampleCount())
-	if dropped := droppedBy(pd.Dictionary(), p); !dropped.IsEmpty() {
+	dropped := uninteresting.Of(otlp.Attributes(pd.Dictionary(), p.AttributeIndices()))
+	if !dropped.IsEmpty() {
 		f.Drop(dropped.Matches)
 	}
 	matching := make([]float64, len(conditions))
@@ -239,20 +239,6 @@ func (s *side) add(pd pprofile.Profiles, p pprofile.Profile, conditions []condit
 		}
 		s.self[name].Add(value, total)
 	}
-}
-
-// droppedBy returns the functions that a profile names as those of no interest.
-func droppedBy(d pprofile.ProfilesDictionary, p pprofile.Profile) uninteresting.Functions {
-	var drop, keep string
-	for key, value := range otlp.Attributes(d, p.AttributeIndices()) {
-		switch key {
-		case scan.AttributeDropFrames:
-			drop = value.AsString()
-		case scan.AttributeKeepFrames:
-			keep = value.AsString()
-		}
-	}
-	return uninteresting.New(drop, keep)
 }
 
 // valueOf returns the value of a sample: without values it counts once for each timestamp.

@@ -7,9 +7,12 @@
 package uninteresting
 
 import (
+	"iter"
 	"regexp"
 	"regexp/syntax"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // Functions are the functions that the patterns of a profile match.
@@ -28,6 +31,20 @@ const (
 	// MaxCost bounds the work for all names of a tree.
 	MaxCost = 1 << 31
 )
+
+// Of returns the functions that the attributes of a profile name.
+func Of[V interface{ AsString() string }](attributes iter.Seq2[string, V]) Functions {
+	var drop, keep string
+	for key, value := range attributes {
+		switch key {
+		case scan.AttributeDropFrames:
+			drop = value.AsString()
+		case scan.AttributeKeepFrames:
+			keep = value.AsString()
+		}
+	}
+	return New(drop, keep)
+}
 
 // New returns the functions that drop matches, and keep does not. A pattern that cannot be compiled, or is too long, is
 // ignored, as it is a matter of taste.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	pprofscan "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/uninteresting"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -140,17 +139,14 @@ func uninterestingOf(p *ProfileFields) uninteresting.Functions {
 	if p == nil {
 		return uninteresting.Functions{}
 	}
-	var drop, keep string
-	for _, i := range p.Attributes {
-		a := p.Dict.Attributes.At(dictionary.AttributeIndex(i))
-		switch p.Dict.Strings.At(a.Key) {
-		case pprofscan.AttributeDropFrames:
-			drop = a.Value.AsString()
-		case pprofscan.AttributeKeepFrames:
-			keep = a.Value.AsString()
+	return uninteresting.Of(func(yield func(string, dictionary.Value) bool) {
+		for _, i := range p.Attributes {
+			a := p.Dict.Attributes.At(dictionary.AttributeIndex(i))
+			if !yield(p.Dict.Strings.At(a.Key), a.Value) {
+				return
+			}
 		}
-	}
-	return uninteresting.New(drop, keep)
+	})
 }
 
 // isCaller reports whether a node is a function, which can call one of no interest.
