@@ -15,7 +15,7 @@ import {renderNotices} from './notices.js';
 import {renderPath} from './path.js';
 import {pngOf, save, svgOf} from './picture.js';
 import {Search} from './search.js';
-import {BaseBar, SelectionBar, typeKey} from './selection.js';
+import {BaseBar, SelectionBar, defaultsFor, typeKey} from './selection.js';
 import {Stage} from './stage.js';
 import {defaultSeconds, formatState, hasPart, isByTime, isCompared, parseState} from './state.js';
 import {Timeline} from './timeline.js';
@@ -82,8 +82,9 @@ class App {
     }
   }
 
+  // follow shows another state, with the profile that the page chooses where it knows those of the service.
   follow(state) {
-    this.state = state;
+    this.state = {...state, ...defaultsFor(state, this.profiles.filter((row) => row.service === state.service))};
     if (this.status) this.shown = this.shownTime(); // at once, so that keys can move it again
     if (dataKey(state) !== this.loaded) this.load();
     this.render();

@@ -8,7 +8,6 @@ import {Details, linesSheet} from './details.js';
 import {copyText, el, menu, popover} from './dom.js';
 import {clean} from './format.js';
 import {sourceLink} from './source.js';
-import {queryOf} from './state.js';
 
 // Functions shows the details, the menu and the lines of functions.
 export class Functions {
@@ -58,11 +57,11 @@ export class Functions {
 
   // showLines lists the lines of a function.
   async showLines(fn) {
-    const {state, model} = this.app;
+    const {model} = this.app;
     const name = this.functionName(fn);
     let content;
     try {
-      const answer = await ask('lines', [...queryOf(state), ['function', name]], undefined, 'lines');
+      const answer = await ask('lines', [...model.query, ['function', name]], undefined, 'lines');
       content = linesSheet(answer, {name, unit: model.unit, total: model.total, linkOf: this.linkOf(answer.repository, answer.revision), isKnown: Boolean(answer.repository && answer.revision)});
     } catch (error) {
       content = el('div', {class: 'sheet'}, el('p', {}, clean(error.message, 300)));

@@ -63,7 +63,7 @@ export async function loadAll(app, signal) {
   if (state.view === 'threads') app.model = null; // it has no flame graph
   else if (app.model?.answer !== answer) {
     if (!performance.getEntriesByName('page-paint').length) performance.mark('page-answer');
-    app.model = new Model(answer);
+    app.model = new Model(answer, query);
   }
   return true;
 }

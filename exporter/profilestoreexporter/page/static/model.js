@@ -8,10 +8,10 @@ import {formatChange, formatShare, formatValue} from './format.js';
 import {columnsFor} from './table.js';
 import {Frames, functionTotals, isRecursive, readTree, sandwich, search, transform} from './tree.js';
 
-// Model is what the views show of one answer.
+// Model is what the views show of one answer. query has the parameters that selected it: the state may already select something else.
 export class Model {
-  constructor(answer) {
-    this.answer = answer;
+  constructor(answer, query) {
+    Object.assign(this, {answer, query});
     this.unit = answer.unit ?? '';
     this.compared = Boolean(answer.nodes?.base_total);
     this.frames = new Frames(answer.frames ?? {});

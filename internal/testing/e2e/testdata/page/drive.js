@@ -751,6 +751,14 @@ const steps = {
     await page.waitForSelector('.lines td >> text=f.go:7');
     await shot(page, 'lines');
     await page.keyboard.press('Escape');
+    const answers = [];
+    await page.route('**/api/page?*', (route) => new Promise((answered) => { answers.push(() => route.continue().catch(() => {}).then(answered)); }));
+    await page.goto(`${address}#service=stalls&fn=main.discounted`);
+    await page.locator('#details button', {hasText: 'lines'}).click();
+    await page.waitForSelector('.lines td >> text=f.go:7'); // of the service that is still shown
+    await page.unroute('**/api/page?*');
+    for (const answer of answers) await answer();
+    await page.keyboard.press('Escape');
 
     await page.goto(`${address}#service=deep`);
     await page.waitForSelector('#notices >> text=3,002 frames deep');
