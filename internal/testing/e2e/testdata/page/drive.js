@@ -868,8 +868,11 @@ function paintAlone(page, service) {
   }, of(service).replace('&seconds=all', ''));
 }
 
+// perform performs a step, and once more if it fails: two browsers on a busy machine can be too slow for what a person would wait for.
+// What failed at first is printed, with a picture of it.
 let failed = 0;
-async function perform(name, step) {
+let failures = 0;
+async function perform(name, step, isLast = false) {
   const begun = performance.now();
   const visit = newVisit();
   try {
@@ -877,12 +880,14 @@ async function perform(name, step) {
     assert.deepEqual(visit.faults, []);
     console.log(`ok   ${name} (${((performance.now() - begun) / 1000).toFixed(1)} s)`);
   } catch (error) {
-    const failure = ++failed;
-    console.log(`FAIL ${name}\n${error.stack}\n${visit.faults.join('\n')}`);
+    const failure = ++failures;
+    failed += isLast;
+    console.log(`FAIL ${name}${isLast ? '' : ', which is tried once more'}\n${error.stack}\n${visit.faults.join('\n')}`);
     for (const [i, context] of visit.contexts.entries()) {
       for (const page of context.pages()) await shot(page, `failed-${failure}-${i}`).catch(() => {});
       await context.close();
     }
+    if (!isLast) await perform(name, step, true);
   }
 }
 
