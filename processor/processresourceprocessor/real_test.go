@@ -155,7 +155,7 @@ func TestRealProcesses(t *testing.T) {
 					executable, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", command.Process.Pid))
 					attributes = process(command.Process.Pid, executable)
 					return err == nil && strings.HasSuffix(executable, "/sleep")
-				}, 10*time.Second, time.Millisecond)
+				}, 30*time.Second, time.Millisecond)
 			} else {
 				attributes, _ = run(t, test.environment, test.command[0], test.command[1:]...)
 			}

@@ -167,7 +167,7 @@ func TestBodiesInEveryEncoding(t *testing.T) {
 	code, text := post(t, address, "br", strings.NewReader("x"))
 	assert.Equal(t, http.StatusUnsupportedMediaType, code)
 	assert.Contains(t, text, `"br"; use one of gzip, zstd`)
-	require.Eventually(t, func() bool { return budget.HeldBytes() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.HeldBytes() == 0 }, 30*time.Second, time.Millisecond)
 }
 
 // Bodies of a few kilobytes that unpack to many megabytes, eight at a time and in every encoding.
@@ -231,7 +231,7 @@ func TestSlowSendersLeaveRoomForSmallBodies(t *testing.T) {
 	for range 3 {
 		dribble(t, address, make([]byte, 900_000), mib)
 	}
-	require.Eventually(t, func() bool { return budget.HeldBytes() >= 3*mib }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.HeldBytes() >= 3*mib }, 30*time.Second, time.Millisecond)
 	for range 3 {
 		code, _ := post(t, address, "", bytes.NewReader(make([]byte, 200_000)))
 		require.Equal(t, http.StatusOK, code)
@@ -258,7 +258,7 @@ func TestShutdownEnds(t *testing.T) {
 	t.Run("a client that sends a byte at a time", func(t *testing.T) {
 		s, address := serve(t, budget, mib, nil)
 		c := dribble(t, address, []byte("begin"), 1_000_000)
-		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 30*time.Second, time.Millisecond)
 		require.NoError(t, shutdown(t, s))
 		text, _ := io.ReadAll(c)
 		assert.Contains(t, string(text), "HTTP/1.1 503")
@@ -271,7 +271,7 @@ func TestShutdownEnds(t *testing.T) {
 			got, _ := post(t, address, "", strings.NewReader("x"))
 			code <- got
 		}()
-		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 30*time.Second, time.Millisecond)
 		require.NoError(t, shutdown(t, s))
 		assert.Equal(t, http.StatusOK, <-code, "it was answered after its context ended")
 	})
@@ -280,7 +280,7 @@ func TestShutdownEnds(t *testing.T) {
 		defer close(release)
 		s, address := serve(t, budget, mib, func(*http.Request) { <-release })
 		c := dribble(t, address, make([]byte, 1_000_000), 1_000_000)
-		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 30*time.Second, time.Millisecond)
 		err := shutdown(t, s)
 		require.ErrorContains(t, err, "1 requests had not ended")
 		_, _ = io.ReadAll(c)
@@ -290,7 +290,7 @@ func TestShutdownEnds(t *testing.T) {
 		defer close(release)
 		s, address := serve(t, budget, mib, func(*http.Request) { <-release })
 		dribble(t, address, make([]byte, 1_000_000), 1_000_000)
-		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.requests.count() == 1 }, 30*time.Second, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		require.Error(t, s.Shutdown(ctx))
@@ -317,7 +317,7 @@ func TestFailureIsReported(t *testing.T) {
 		OnFailure: func(error) { failed.Add(1) },
 	})
 	require.NoError(t, listener.Close())
-	require.Eventually(t, func() bool { return failed.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return failed.Load() == 1 }, 30*time.Second, time.Millisecond)
 	_ = s.Shutdown(t.Context())
 }
 

@@ -43,7 +43,7 @@ func serveGRPC(t *testing.T, readTimeout time.Duration) *grpc.ClientConn {
 	t.Cleanup(func() {
 		require.NoError(t, client.Close())
 		require.NoError(t, g.Shutdown(context.Background()))
-		require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, 30*time.Second, time.Millisecond)
 	})
 	return client
 }

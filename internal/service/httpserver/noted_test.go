@@ -76,7 +76,7 @@ func TestSendersAreNoted(t *testing.T) {
 			}
 		}
 		return sum == 3
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	require.Len(t, own, 2)
 	assert.Equal(t, senders.Request{Address: "127.0.0.1", Endpoint: "POST :" + port + "/noted-refused", Status: 400},
 		own[0].Request)

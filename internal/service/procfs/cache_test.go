@@ -166,7 +166,7 @@ func TestCacheDoesNotWaitForHeldProcesses(t *testing.T) {
 	close(m.held[1])
 	require.Eventually(t, func() bool {
 		return c.Resolve(t.Context(), []Key{{PID: 1, Executable: "held"}})[0] == "read 100"
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 }
 
 // If all readers are blocked, messages pass with what is known.

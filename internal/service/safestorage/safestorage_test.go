@@ -306,7 +306,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			for _, n := range delivered {
 				before := disk.Written()
 				close(finish[n])
-				require.Eventually(t, func() bool { return disk.Written() > before }, 10*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return disk.Written() > before }, 30*time.Second, time.Millisecond)
 			}
 			killed := disk.Content()
 			for _, n := range want {
@@ -374,7 +374,7 @@ func TestQueueWorksAfterAFullDisk(t *testing.T) {
 		require.ErrorIs(t, send(), errFull)
 	}
 	disk.Fail(nil, nil)
-	require.Eventually(t, func() bool { return send() == nil }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return send() == nil }, 30*time.Second, 50*time.Millisecond)
 	<-arrived
 	require.NoError(t, send())
 	<-arrived

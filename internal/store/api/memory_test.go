@@ -232,7 +232,7 @@ func TestTimesOfAQuery(t *testing.T) {
 	address = listen(t, 50_000, api.Settings{Limits: querypkg.Limits{Timeout: time.Minute}, ReadTimeout: time.Second})
 	start := time.Now()
 	doNotRead(t, address, large)
-	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() > 0 }, 30*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() == 0 }, 30*time.Second, time.Millisecond)
 	assert.Greater(t, time.Since(start), 900*time.Millisecond)
 }

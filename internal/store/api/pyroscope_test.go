@@ -174,9 +174,9 @@ func TestBodiesOfCallsAreOnTheBudget(t *testing.T) {
 	_, err = fmt.Fprintf(conn, "POST /querier.v1.QuerierService/SelectMergeStacktraces HTTP/1.1\r\nHost: localhost\r\n"+
 		"Content-Type: application/proto\r\nContent-Length: %d\r\n\r\n%s", sent+1, strings.Repeat("x", sent))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return queries.HeldBytes() >= sent }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return queries.HeldBytes() >= sent }, 30*time.Second, time.Millisecond)
 	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool { return queries.HeldBytes() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return queries.HeldBytes() == 0 }, 30*time.Second, time.Millisecond)
 }
 
 // The budget has an answer while it is written.

@@ -213,9 +213,9 @@ func TestOpenFilesAreBounded(t *testing.T) {
 		m := r.Module(Key{IDs: idsOf(t, program), Path: copied}, copied)
 		answers, _ := request(t, r, m, symbols.Position{Offset: 0x1100, MappingOffset: 0x1000})
 		require.Len(t, answers, 1)
-		assert.Eventually(t, func() bool { return r.Sizes().OpenFiles <= 2 }, 10*time.Second, time.Millisecond)
+		assert.Eventually(t, func() bool { return r.Sizes().OpenFiles <= 2 }, 30*time.Second, time.Millisecond)
 	}
-	assert.Eventually(t, func() bool { return r.Sizes().OpenFiles == 0 }, 10*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return r.Sizes().OpenFiles == 0 }, 30*time.Second, 10*time.Millisecond)
 	assert.NotZero(t, r.Sizes().CacheEntries, "answers stay")
 }
 
@@ -314,7 +314,7 @@ func TestDownloadsDoNotDelayFiles(t *testing.T) {
 			var why Reason
 			why, finished = r.Request(m, at, nil)
 			return why == Pending
-		}, 10*time.Second, time.Millisecond, "the queue of files stays full")
+		}, 30*time.Second, time.Millisecond, "the queue of files stays full")
 		select {
 		case <-finished:
 			counts[r.Lookup(m, at[0]).Missing]++

@@ -164,7 +164,7 @@ job_name: http
 http_sd_configs: [{url: "http://user:hunter2@127.0.0.1:1/targets?token=hunter3", refresh_interval: 20ms}]
 `)
 	failures := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("Unable to refresh").All() }
-	require.Eventually(t, func() bool { return len(failures()) > 0 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(failures()) > 0 }, 30*time.Second, 5*time.Millisecond)
 	w.stop()
 	assert.NotContains(t, fmt.Sprint(failures()[0].ContextMap()), "hunter")
 	assert.Contains(t, failures()[0].ContextMap()["err"], "127.0.0.1:1/targets?token=REDACTED")
