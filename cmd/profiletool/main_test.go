@@ -482,12 +482,19 @@ func TestStats(t *testing.T) {
 	assert.Regexp(t, `all 2 messages: \d+ bytes; merged \d+ bytes \(-\d+\.\d %\)\n$`, text)
 }
 
-// What convert writes for speedscope can be read again.
+// What convert writes for speedscope can be read again, each type by itself, though several have one unit.
 func TestSpeedscopeRoundTrip(t *testing.T) {
-	file := write(t, "shop.json", must(t, "convert", "-o", "speedscope", "--type", "cpu", goCPU))
-	want := must(t, "convert", "-o", "collapsed", "--type", "cpu", goCPU)
-	got := must(t, "convert", "-o", "collapsed", file)
-	assert.ElementsMatch(t, strings.Split(want, "\n"), strings.Split(got, "\n"))
+	for file, types := range map[string][]string{
+		goCPU:  {"samples", "cpu"},
+		goHeap: {"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"},
+	} {
+		back := write(t, "shop.json", must(t, "convert", "-o", "speedscope", file))
+		for _, typ := range types {
+			want := must(t, "convert", "-o", "collapsed", "--type", typ, file)
+			got := must(t, "convert", "-o", "collapsed", "--type", typ, back)
+			assert.ElementsMatch(t, strings.Split(want, "\n"), strings.Split(got, "\n"), "%s of %s", typ, file)
+		}
+	}
 }
 
 // Events with a stack that are not read are named.
