@@ -484,6 +484,10 @@ func TestStats(t *testing.T) {
 
 // What convert writes for speedscope can be read again, each type by itself, though several have one unit.
 func TestSpeedscopeRoundTrip(t *testing.T) {
+	file := write(t, "shop.json", must(t, "convert", "-o", "speedscope", "--type", "cpu", goCPU))
+	want := must(t, "convert", "-o", "collapsed", "--type", "cpu", goCPU)
+	got := must(t, "convert", "-o", "collapsed", file)
+	assert.ElementsMatch(t, strings.Split(want, "\n"), strings.Split(got, "\n"))
 	for file, types := range map[string][]string{
 		goCPU:  {"samples", "cpu"},
 		goHeap: {"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"},
