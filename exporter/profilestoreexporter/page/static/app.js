@@ -86,7 +86,7 @@ class App {
   follow(state) {
     this.state = {...state, ...defaultsFor(state, this.profiles.filter((row) => row.service === state.service))};
     if (this.status) this.shown = this.shownTime(); // at once, so that keys can move it again
-    if (dataKey(state) !== this.loaded) this.load();
+    if (dataKey(this.state) !== this.loaded) this.load();
     this.render();
   }
 

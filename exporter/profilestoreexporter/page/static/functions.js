@@ -25,7 +25,7 @@ export class Functions {
     const node = model.node > 0 && model.tree.function(model.node) === model.selected ? model.node : -1;
     this.details.show({
       tree: model.tree, node, id: model.selected, rows: model.rows, unit: model.unit, zoomed: model.zoomed, scale: model.scale,
-      actions: this.actions(state.fn), linkOf: this.linkOf(this.only('vcs.repository.url.full'), this.only('vcs.ref.head.revision')),
+      actions: this.actions(state.fn), linkOf: this.linkOf(model, this.only('vcs.repository.url.full'), this.only('vcs.ref.head.revision')),
     });
     if (state.view !== 'flame' && state.view !== 'heat') this.app.stage.table.select(model.selected, this.scrolledTo !== state.fn);
     this.scrolledTo = state.fn;
@@ -49,9 +49,10 @@ export class Functions {
     return values.length === 1 ? values[0].value : '';
   }
 
-  // linkOf returns a function from a file and a line to the address of its source, '' where that is not known.
-  linkOf(repository, revision) {
-    const {sourceTemplate: template, state: {service}} = this.app;
+  // linkOf returns a function from a file and a line of a model to the address of its source, '' where that is not known.
+  linkOf({query}, repository, revision) {
+    const {sourceTemplate: template} = this.app;
+    const service = new Map(query).get('service');
     return (file, line) => sourceLink({file, line, repository, revision, service, template});
   }
 
@@ -62,7 +63,7 @@ export class Functions {
     let content;
     try {
       const answer = await ask('lines', [...model.query, ['function', name]], undefined, 'lines');
-      content = linesSheet(answer, {name, unit: model.unit, total: model.total, linkOf: this.linkOf(answer.repository, answer.revision), isKnown: Boolean(answer.repository && answer.revision)});
+      content = linesSheet(answer, {name, unit: model.unit, total: model.total, linkOf: this.linkOf(model, answer.repository, answer.revision), isKnown: Boolean(answer.repository && answer.revision)});
     } catch (error) {
       content = el('div', {class: 'sheet'}, el('p', {}, clean(error.message, 300)));
     }
