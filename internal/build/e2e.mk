@@ -29,7 +29,7 @@ E2E         := $(addprefix e2e-,$(E2E_NPM_TESTS) npm prometheus ebpf recordings 
 .PHONY: e2e-processes $(E2E)
 $(E2E): e2e-%: build
 	@wanted=e2e_$*; wanted=$${wanted^^}; wanted=$${!wanted:-1}; for name in $(E2E_NAMES); do export "E2E_$${name^^}=$$wanted"; done; set -x; \
-	$(TEST) -count=1 -v -timeout 60m $(E2E_FLAGS) -run '^Test($(strip $(TESTS)))$$' $(E2E_PACKAGES)
+	$(AGAIN) $(TEST) -count=1 -v -timeout 60m $(E2E_FLAGS) -run '^Test($(strip $(TESTS)))$$' $(E2E_PACKAGES)
 
 # Starts JVMs, programs of each version of Go, and the collector. It needs JDKs below /usr/lib/jvm, and root for other users' JVMs and
 # for namespaces. The toolchains are modules, of 70 MB each. JAVA_ROOTS are more JDKs: receiver/processesreceiver/internal/hotspot/testdata/jdks.sh.
