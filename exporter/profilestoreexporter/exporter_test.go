@@ -143,6 +143,19 @@ func TestHostsThatAnybodyCouldHave(t *testing.T) {
 	}
 }
 
+// A dashboard of another origin reads what the page reads, if the configuration lists the origin.
+func TestPagesOfListedOriginsMayRead(t *testing.T) {
+	f := startExporter(t, map[string]any{"server": map[string]any{
+		"cors": map[string]any{"allowed_origins": []any{"https://dash.example"}}}})
+	response, body := f.get("/api/services", "Origin", "https://dash.example", "Sec-Fetch-Site", "cross-site")
+	assert.Equal(t, http.StatusOK, response.StatusCode, body)
+	assert.Equal(t, "https://dash.example", response.Header.Get("Access-Control-Allow-Origin"))
+	response, body = f.get("/api/services", "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site")
+	assert.Equal(t, http.StatusForbidden, response.StatusCode)
+	assert.Contains(t, body, "`cors.allowed_origins`")
+	assert.NotContains(t, body, "`server.allowed_hosts`")
+}
+
 func TestETagAndGzip(t *testing.T) {
 	f := startExporter(t, nil)
 	_, pd := captured(t, "go-heap", true)

@@ -67,8 +67,7 @@ type HTTP struct {
 	// AnswerError answers for confighttp, for example if a sender may not send, and to browsers that are refused unless
 	// Browsers has an answer for them; nil answers with the message alone.
 	AnswerError func(w http.ResponseWriter, r *http.Request, message string, code int)
-	// Browsers is the rule for requests of browsers. Unless it is that of pages, pages of the origins that Config lists
-	// may send here.
+	// Browsers is the rule for requests of browsers. Pages of the origins that Config lists may send here, too.
 	Browsers Browsers
 	// UnencryptedHTTP2 accepts HTTP/2 without TLS, too, as gRPC needs it.
 	UnencryptedHTTP2 bool
@@ -99,7 +98,7 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 		return nil, err
 	}
 	browsers := h.Browsers
-	if cors := h.Config.CORS.Get(); cors != nil && !browsers.IsPage {
+	if cors := h.Config.CORS.Get(); cors != nil {
 		browsers.AllowedOrigins = cors.AllowedOrigins
 	}
 	if browsers.Refuse == nil {

@@ -78,7 +78,7 @@ func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
 	return httpserver.Browsers{
 		IsPage: true, AllowedHosts: allowedHosts, Hint: hint, Linked: []string{"/"},
 		Refuse: func(w http.ResponseWriter, r *http.Request, err error) {
-			writeError(w, r, &query.Error{Status: http.StatusForbidden, Message: err.Error(), Hint: hint})
+			writeError(w, r, &query.Error{Status: http.StatusForbidden, Message: err.Error()})
 		},
 	}
 }
