@@ -354,6 +354,28 @@ func TestResourcesWithANameOfTheirOwn(t *testing.T) {
 	assert.Zero(t, f.sum("process_reads"), "nobody looks at them")
 }
 
+// One fact is enough for samples to describe a process, on a resource with a name of its own, too.
+func TestSamplesThatDescribeAProcess(t *testing.T) {
+	f := start(t, without(t))
+	for _, fact := range []profiletest.Attribute{
+		profiletest.Attr("service.name", "shop"), profiletest.Attr("container.id", id),
+		profiletest.Attr("process.pid", int64(7)), profiletest.Attr("process.executable.name", "shop"),
+		profiletest.Attr("process.executable.path", "/srv/shop"),
+		profiletest.Attr("process.environment_variable.OTEL_SERVICE_NAME", "shop"),
+		profiletest.Attr("process.environment_variable.OTEL_RESOURCE_ATTRIBUTES", "service.name=shop"),
+	} {
+		f.consume(sampledOn([]any{"service.name", "host"}, []profiletest.Attribute{fact}))
+		assert.Zero(t, f.sum("samples", "source", "unchanged"), fact)
+	}
+}
+
+// A sample's own name becomes that of its resource, and is no attribute of the sample any longer.
+func TestSamplesThatNameTheirService(t *testing.T) {
+	pd := start(t, without(t)).consume(sampled(process(7, "/srv/shop", profiletest.Attr("service.name", "own"))))
+	assert.Equal(t, "own", only(t, pd)["service.name"])
+	assert.NotContains(t, attributesOf(pd, profiletest.ProfileAt(pd, 0).Samples().At(0)), "service.name")
+}
+
 func TestMaxResources(t *testing.T) {
 	f := start(t, func(c *Config) {
 		without(t)(c)
