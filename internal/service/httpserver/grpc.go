@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +36,8 @@ type GRPC struct {
 	ReadTimeout time.Duration
 	// Services handle the calls of their only method, Export, by the name of the service.
 	Services map[string]Export
+	// Elsewhere is what the answer to calls of other services says, after their name.
+	Elsewhere string
 
 	server   *grpc.Server
 	listener *limitedListener
@@ -65,6 +68,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 		configgrpc.WithGrpcServerOption(grpc.MaxConcurrentStreams(cmp.Or(g.Config.MaxConcurrentStreams, MaxStreams))),
 		configgrpc.WithGrpcServerOption(noteCalls(outcomes{newCounter(env.Telemetry, failedRequests)})),
 		configgrpc.WithGrpcServerOption(limitCalls(newRefusals(env.Telemetry, refusedRequests))),
+		configgrpc.WithGrpcServerOption(grpc.UnknownServiceHandler(g.refuse)),
 		// Most of an idle connection's memory. A larger item, such as a frame of a message, is read past it.
 		configgrpc.WithGrpcServerOption(grpc.ReadBufferSize(cmp.Or(g.Config.ReadBufferSize, readBuffer))),
 		// What has arrived of a message and was not asked for yet is not counted: gRPC's least.
@@ -84,6 +88,16 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 	refused := newRefusals(env.Telemetry, refusedConnections)
 	g.serve(server, &limitedListener{listener, newConnections(refused)}, env.Fail)
 	return nil
+}
+
+// refuse answers a call of a service that is not here. Unlike the answer of gRPC itself, this one is noted and counted.
+func (g *GRPC) refuse(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	if _, ok := g.Services[service]; ok {
+		return status.Errorf(codes.Unimplemented, "unknown method %s for service %s", name, service)
+	}
+	return status.Errorf(codes.Unimplemented, "unknown service %s%s", service, g.Elsewhere)
 }
 
 // exportService returns a service whose only method is registered as a stream: for other methods, gRPC reads the

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -105,13 +106,14 @@ func portOf(address string) string {
 	return port
 }
 
-// noteCalls notes what becomes of the calls of gRPC, those of senders that may not send included.
+// noteCalls notes what becomes of the calls of gRPC, those of senders that may not send included. gRPC's own services,
+// such as health checks, do not bring data.
 func noteCalls(outcomes outcomes) grpc.ServerOption {
-	return grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+	return grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
 		next grpc.StreamHandler) error {
 		err := next(service, stream)
 		p, ok := peer.FromContext(stream.Context())
-		if !ok {
+		if !ok || strings.HasPrefix(info.FullMethod, "/grpc.") {
 			return err
 		}
 		s, code, port := status.Convert(err), http.StatusOK, ""

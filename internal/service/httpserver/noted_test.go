@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,31 +102,63 @@ type extensions map[component.ID]component.Component
 
 func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
 
-// Who may not send over gRPC is noted and counted, as over HTTP.
-func TestDeniedCallsAreNoted(t *testing.T) {
+// Calls over gRPC are noted and counted as requests over HTTP are: those of senders that may not send, and those of
+// another service. A health check brings no data.
+func TestRefusedCallsAreNoted(t *testing.T) {
+	for method, want := range map[string]struct {
+		isDenied bool
+		code     codes.Code
+		says     string
+		status   int
+	}{
+		"/test/Export":                 {true, codes.Unauthenticated, "not the token", http.StatusUnauthorized},
+		"/other/Export":                {false, codes.Unimplemented, "unknown service other: it is elsewhere", http.StatusNotFound},
+		"/test/Other":                  {false, codes.Unimplemented, "unknown method Other for service test", http.StatusNotFound},
+		"/grpc.health.v1.Health/Check": {false, codes.Unimplemented, "unknown service grpc.health.v1.Health", 0},
+	} {
+		t.Run(method, func(t *testing.T) {
+			tel := componenttest.NewTelemetry()
+			defer func() { assert.NoError(t, tel.Shutdown(context.Background())) }()
+			address := startNoted(t, tel, want.isDenied)
+			client, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+				grpc.WithDefaultCallOptions(grpc.ForceCodecV2(RawCodec{})))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, client.Close()) }()
+			message, answer := []byte("x"), []byte(nil)
+			err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), "authorization", "x"), method, &message, &answer)
+			require.Equal(t, want.code, status.Code(err), err)
+			assert.ErrorContains(t, err, want.says)
+			_, port, err := net.SplitHostPort(address)
+			require.NoError(t, err)
+			isNoted := func() bool {
+				return slices.ContainsFunc(senders.Recent(time.Now()), func(o senders.Outcome) bool {
+					return o.Endpoint == "gRPC :"+port && (want.status == 0 || o.Status == want.status)
+				})
+			}
+			if want.status == 0 {
+				assert.Never(t, isNoted, 50*time.Millisecond, 10*time.Millisecond)
+				return
+			}
+			require.Eventually(t, func() bool {
+				return collectortest.Sum(t, tel, failedRequests, "status", strconv.Itoa(want.status)) == 1
+			}, 10*time.Second, time.Millisecond)
+			assert.True(t, isNoted())
+		})
+	}
+}
+
+// startNoted starts a server with a service "test", which allows all calls or denies them, and returns its address.
+func startNoted(t *testing.T, tel *componenttest.Telemetry, isDenied bool) string {
+	t.Helper()
 	config := configgrpc.NewDefaultServerConfig()
 	config.NetAddr.Endpoint, config.NetAddr.Transport = "127.0.0.1:0", "tcp"
 	auth := component.MustNewID("denying")
-	config.Auth = configoptional.Some(configauth.Config{AuthenticatorID: auth})
-	tel := componenttest.NewTelemetry()
-	defer func() { assert.NoError(t, tel.Shutdown(context.Background())) }()
-	g := &GRPC{Config: &config, Services: map[string]Export{"test": nil}}
+	if isDenied {
+		config.Auth = configoptional.Some(configauth.Config{AuthenticatorID: auth})
+	}
+	g := &GRPC{Config: &config, Services: map[string]Export{"test": nil}, Elsewhere: ": it is elsewhere"}
 	require.NoError(t, g.Start(t.Context(),
 		Env{Host: extensions{auth: denying{}}, Telemetry: tel.NewTelemetrySettings()}))
-	defer func() { assert.NoError(t, g.Shutdown(context.Background())) }()
-	client, err := grpc.NewClient(g.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(RawCodec{})))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, client.Close()) }()
-	message, answer := []byte("x"), []byte(nil)
-	err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), "authorization", "x"), "/test/Export", &message,
-		&answer)
-	require.Equal(t, codes.Unauthenticated, status.Code(err), err)
-	require.Eventually(t, func() bool { return collectortest.Sum(t, tel, failedRequests, "status", "401") == 1 },
-		10*time.Second, time.Millisecond)
-	_, port, err := net.SplitHostPort(g.Addr().String())
-	require.NoError(t, err)
-	assert.True(t, slices.ContainsFunc(senders.Recent(time.Now()), func(o senders.Outcome) bool {
-		return o.Endpoint == "gRPC :"+port && o.Status == http.StatusUnauthorized
-	}))
+	t.Cleanup(func() { assert.NoError(t, g.Shutdown(context.Background())) })
+	return g.Addr().String()
 }

@@ -190,11 +190,14 @@ func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env) (Server, 
 		Config: &p.GRPC.Server, MaxBytes: p.MaxBytes, ReadTimeout: p.GRPC.ReadTimeout,
 		Services: map[string]httpserver.Export{},
 	}
+	var names []string
 	for _, signal := range signals {
+		names = append(names, signal.Name)
 		for _, name := range signal.Services {
 			server.Services[name] = signal.exportGRPC
 		}
 	}
+	server.Elsewhere = ": this port is for " + strings.Join(names, " and ") + elsewhere
 	if err := server.Start(ctx, env); err != nil {
 		return nil, err
 	}
