@@ -28,7 +28,8 @@ const maxLabelNameBytes = 1024
 //     several with one name, a sample keeps the first.
 //   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
 //   - Links have a span, and if configured a trace.
-//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
+//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators. Units have one
+//     name: nanoseconds for ns.
 //   - Profiles that have CPU time in another form have it as cpu/nanoseconds beside them: those that only count samples
 //     (eBPF's, Splunk's) as count × period, and async-profiler's itimer/ns as it is.
 //
@@ -40,7 +41,7 @@ type view struct {
 	maxLabels int
 	uses      []attributeUse   // by attribute
 	names     map[int32]string // of labels, by the strings of their keys
-	typeNames map[int32]typeName
+	typeNames map[typeKey]typeName
 	// tallies has the samples of each profile. changesSamples reports that one of them cannot be written as it is, with
 	// all its attributes.
 	tallies        map[position]tally
@@ -51,6 +52,11 @@ type view struct {
 	kept  []int32
 }
 
+type typeKey struct {
+	strindex int32
+	isUnit   bool
+}
+
 type typeName struct {
 	name      string
 	isChanged bool
@@ -59,7 +65,7 @@ type typeName struct {
 func newView(pd pprofile.Profiles, cfg *Config) *view {
 	v := &view{pd: pd, cfg: cfg, maxLabels: cfg.maxSampleLabels(),
 		uses: make([]attributeUse, pd.Dictionary().AttributeTable().Len()), names: map[int32]string{},
-		typeNames: map[int32]typeName{}, tallies: map[position]tally{}}
+		typeNames: map[typeKey]typeName{}, tallies: map[position]tally{}}
 	for r, rp := range pd.ResourceProfiles().All() {
 		for s, sp := range rp.ScopeProfiles().All() {
 			for p, profile := range sp.Profiles().All() {
@@ -176,13 +182,18 @@ func (v *view) link(i int32) int32 {
 }
 
 // typeName returns the name of a type or unit, and whether it differs from string i.
-func (v *view) typeName(i int32) (string, bool) {
-	known, ok := v.typeNames[i]
+func (v *view) typeName(i int32, isUnit bool) (string, bool) {
+	known, ok := v.typeNames[typeKey{i, isUnit}]
 	if !ok {
-		if s := otlp.StringAt(v.pd.Dictionary(), i); !kind.IsTypeName(s) {
-			known = typeName{kind.TypeName(s), true}
+		s := otlp.StringAt(v.pd.Dictionary(), i)
+		name := s
+		if isUnit {
+			name = kind.UnitName(s)
 		}
-		v.typeNames[i] = known
+		if name = kind.TypeName(name); name != s {
+			known = typeName{name, true}
+		}
+		v.typeNames[typeKey{i, isUnit}] = known
 	}
 	return known.name, known.isChanged
 }
@@ -226,7 +237,7 @@ func (v *view) cpuTimes(profiles pprofile.ProfilesSlice) map[int]encode.CPUTime 
 // isNative reports whether a type is Pyroscope's for CPU time.
 func (v *view) isNative(t pprofile.ValueType) bool {
 	d := v.pd.Dictionary()
-	return otlp.StringAt(d, t.TypeStrindex()) == "cpu" && otlp.StringAt(d, t.UnitStrindex()) == "nanoseconds"
+	return otlp.StringAt(d, t.TypeStrindex()) == "cpu" && kind.NanosPer(otlp.StringAt(d, t.UnitStrindex())) == 1
 }
 
 // states returns at how many times a profile has a state: as many as the sample that has the most. For others it

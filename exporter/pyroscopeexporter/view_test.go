@@ -119,12 +119,16 @@ func TestFormsOfCPUTime(t *testing.T) {
 		},
 		"async-profiler's total": {
 			pt.New().Profile("itimer", "ns").Period(10, "itimer", "ns").Sample(pt.Value(31, "f")),
-			cpu + " 10 [itimer/ns cpu/nanoseconds] [31 31]",
+			cpu + " 10 [itimer/nanoseconds cpu/nanoseconds] [31 31]",
 		},
 		"both": {
 			pt.New().Profile("itimer", "count").Period(10, "itimer", "ns").Sample(pt.Value(3, "f")).
 				Profile("itimer", "ns").Period(10, "itimer", "ns").Sample(pt.Value(31, "f")),
-			cpu + " 10 [itimer/count itimer/ns cpu/nanoseconds] [3 31 31]",
+			cpu + " 10 [itimer/count itimer/nanoseconds cpu/nanoseconds] [3 31 31]",
+		},
+		"another name of its unit": {
+			pt.New().Profile("cpu", "ns").Period(10, "cpu", "ns").Sample(pt.Value(31, "f")),
+			cpu + " 10 [cpu/nanoseconds] [31]",
 		},
 		"milliseconds": {
 			pt.New().Profile("samples", "count").Period(10, "cpu", "milliseconds").Sample(pt.Value(3, "f")),

@@ -54,14 +54,11 @@ var typeCharacters = strings.NewReplacer("-", "_", ":", "_")
 // TypeName returns the name of a profile or of a type, with characters that it cannot have replaced.
 func TypeName(s string) string { return typeCharacters.Replace(s) }
 
-// IsTypeName reports whether TypeName changes nothing.
-func IsTypeName(s string) bool { return !strings.ContainsAny(s, "-:") }
-
 // ProfileTypeID returns the name by which queries select a sample type of a profile:
 // process_cpu:cpu:nanoseconds:cpu:nanoseconds.
 func ProfileTypeID(profile, typ, unit, periodType, periodUnit string) string {
-	return strings.Join([]string{TypeName(profile), TypeName(typ), TypeName(unit), TypeName(periodType),
-		TypeName(periodUnit)}, ":")
+	return strings.Join([]string{TypeName(profile), TypeName(typ), TypeName(UnitName(unit)), TypeName(periodType),
+		TypeName(UnitName(periodUnit))}, ":")
 }
 
 // MaxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.

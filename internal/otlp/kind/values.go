@@ -4,6 +4,7 @@
 package kind
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,6 +80,21 @@ var nanosPer = map[string]int64{
 	"milliseconds": 1e6, "millisecond": 1e6, "ms": 1e6, "seconds": 1e9, "second": 1e9, "s": 1e9,
 	"minutes": 60e9, "minute": 60e9, "min": 60e9, "hours": 3600e9, "hour": 3600e9, "h": 3600e9,
 }
+
+// unitNames are the words of pprof for units that have several names, in OTLP those of UCUM.
+var unitNames = func() map[string]string {
+	words := map[int64]string{1: "nanoseconds", 1e3: "microseconds", 1e6: "milliseconds", 1e9: "seconds", 60e9: "minutes",
+		3600e9: "hours"}
+	names := map[string]string{"By": "bytes", "byte": "bytes", "B": "bytes", "1": "count"}
+	for name, nanos := range nanosPer {
+		names[name] = words[nanos]
+	}
+	return names
+}()
+
+// UnitName returns the one name of a unit: nanoseconds for ns, bytes for By. Others are returned as they are. Values
+// stay as they are, too.
+func UnitName(unit string) string { return cmp.Or(unitNames[unit], unit) }
 
 // NanosPer returns the nanoseconds of a unit of time, 0 for another unit.
 func NanosPer(unit string) int64 { return nanosPer[unit] }

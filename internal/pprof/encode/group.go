@@ -289,7 +289,7 @@ func appendIndices(b []int32, indices pcommon.Int32Slice) []int32 {
 func (e *encoder) writeValueType(field int, t pprofile.ValueType, profile int, name string) {
 	b, start := openMessage(e.out, field)
 	for k, strindex := range [...]int32{t.TypeStrindex(), t.UnitStrindex()} {
-		at, ok := e.typeName(strindex)
+		at, ok := e.typeName(strindex, k == 1)
 		if !ok {
 			path := e.profilePath(profile) + "." + name + [...]string{".type_strindex", ".unit_strindex"}[k]
 			e.fail(path, strindex, e.strings.table.Len())
@@ -329,7 +329,7 @@ func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members g
 		return
 	}
 	first := scope.Profiles().At(members.profiles[0]).SampleType().TypeStrindex()
-	if typ, ok := e.typeName(first); ok {
+	if typ, ok := e.typeName(first, false); ok {
 		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, typ)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // it is. The functions that are nil change nothing.
 type View struct {
 	// TypeName returns the name to write for a string of sample and period types, and whether it is another one.
-	TypeName func(strindex int32) (name string, isChanged bool)
+	TypeName func(strindex int32, isUnit bool) (name string, isChanged bool)
 	// Label returns the key to write for an attribute of samples, and whether it is another one. Text returns what to
 	// write for a string of a label.
 	Label func(attribute int32) (key string, isChanged bool)
@@ -64,9 +64,9 @@ func (e *encoder) joinViewed(c *column, i int32, s pprofile.Sample) {
 }
 
 // typeName returns the payload's index of a string of a sample or period type.
-func (e *encoder) typeName(strindex int32) (uint64, bool) {
+func (e *encoder) typeName(strindex int32, isUnit bool) (uint64, bool) {
 	if e.view.TypeName != nil {
-		if name, isChanged := e.view.TypeName(strindex); isChanged {
+		if name, isChanged := e.view.TypeName(strindex, isUnit); isChanged {
 			return e.strings.add(name), true
 		}
 	}

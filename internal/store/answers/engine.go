@@ -127,7 +127,7 @@ func (s *EngineSource) view(
 	for i := range e.types {
 		t := &e.types[i]
 		types.AddSeries(model.BlockSeries{
-			Service: t.Service, Profile: t.profile(), Type: t.Type, Period: t.PeriodType, Profiles: 1, Position: int32(i),
+			Service: t.Service, Profile: t.profile(), Type: t.typ(), Period: t.PeriodType.Named(), Profiles: 1, Position: int32(i),
 			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples,
 			Timestamps: t.IsTimed,
 		}, nil)
@@ -217,12 +217,12 @@ func (s *EngineSource) View(ctx context.Context, q *Query) (*View, error) {
 		return v, nil
 	case q.Reads == ReadsSeries:
 		wanted = func(t *EngineType) bool {
-			return (q.Profile == "" || q.Profile == t.profile()) && t.Type.Is(q.Type)
+			return (q.Profile == "" || q.Profile == t.profile()) && t.typ().Is(q.Type)
 		}
 	case q.Only != nil:
 		wanted = func(t *EngineType) bool {
 			return slices.ContainsFunc(q.Only, func(o Series) bool {
-				return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.Type
+				return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.typ()
 			})
 		}
 	case q.TimedOnly && q.Profile == "":
@@ -233,7 +233,7 @@ func (s *EngineSource) View(ctx context.Context, q *Query) (*View, error) {
 		if err != nil {
 			return nil, err
 		}
-		wanted = func(t *EngineType) bool { return t.profile() == q.Profile && (all || t.Type == types[0]) }
+		wanted = func(t *EngineType) bool { return t.profile() == q.Profile && (all || t.typ() == types[0]) }
 	}
 	return v, s.list(ctx, e, v, &q.Selection, wanted)
 }

@@ -67,12 +67,12 @@ func (e *engineBlock) attribute(a model.Attribute) int32 {
 
 // addProfile adds a profile, which is later than those before of its series.
 func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int64) {
-	key := engineSeries{p.Series, t.Service, t.profile(), t.Type}
+	key := engineSeries{p.Series, t.Service, t.profile(), t.typ()}
 	i, ok := e.bySeries[key]
 	if !ok {
 		found := e.found[p.Series]
 		i = e.block.AddSeries(model.BlockSeries{
-			ID: engineSeriesID(key), Service: t.Service, Profile: key.profile, Type: t.Type, Resource: found.resource,
+			ID: engineSeriesID(key), Service: t.Service, Profile: key.profile, Type: key.typ, Resource: found.resource,
 			Attributes: found.profile,
 		}, &head.Use{})
 		e.bySeries[key] = i
@@ -105,7 +105,7 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 		}
 	}
 	c.MetaAt = e.block.Meta(model.Meta{
-		PeriodType: t.PeriodType.Type, PeriodUnit: t.PeriodType.Unit, Period: p.Period,
+		PeriodType: t.PeriodType.Type, PeriodUnit: kind.UnitName(t.PeriodType.Unit), Period: p.Period,
 		Attributes: sr.Attributes,
 	})
 	e.block.Add(sr, head.Chunk{Profile: c})

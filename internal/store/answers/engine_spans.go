@@ -57,7 +57,7 @@ func newSpans(p *enginePart, list []model.Addend, want model.SumsWanted) *spans 
 		s.add(&p.Series[sr.First], ofSeries)
 	}
 	for i := range of.types {
-		if t := &of.types[i]; t.Type == list[0].Series.Type && profiles[t.profile()] {
+		if t := &of.types[i]; t.typ() == list[0].Series.Type && profiles[t.profile()] {
 			s.query.Types = append(s.query.Types, *t)
 		}
 	}

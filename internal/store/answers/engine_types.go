@@ -47,6 +47,9 @@ type EngineType struct {
 	IsTimed bool
 }
 
+// typ returns its type, with the name of the unit: it can be that of several types of an engine.
+func (t *EngineType) typ() model.SampleType { return t.Type.Named() }
+
 // profile returns the name of the profile that the type belongs to.
 func (t *EngineType) profile() string {
 	return kind.Name(kind.CutName(t.Stated), t.Type.Type, t.PeriodType.Type)

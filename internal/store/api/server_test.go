@@ -107,7 +107,7 @@ func TestTypesOfOneName(t *testing.T) {
 	}
 	get := serve(t, b.Build())
 	for query, want := range map[string][]string{
-		"": {"itimer_count", "itimer_ns"}, "?type=itimer/ns": {"itimer"},
+		"": {"itimer_count", "itimer_nanoseconds"}, "?type=itimer/ns": {"itimer"},
 	} {
 		status, body := get("/profiles/shop/process_cpu" + query)
 		require.Equal(t, http.StatusOK, status, body)

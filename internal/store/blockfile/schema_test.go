@@ -51,7 +51,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 	list := make([]Profile, 3)
 	for _, service := range []string{"a", "b"} {
 		w.Service(service)
-		w.Series(model.BlockSeries{Service: service, Profile: "p"}, map[string]string{"k": "v"})
+		w.Series(model.BlockSeries{Service: service, Profile: "p", Type: model.SampleType{Type: "delay", Unit: "ns"}},
+			map[string]string{"k": "v"})
 		for i := range list {
 			fill(reflect.ValueOf(&list[i]).Elem(), &next)
 			list[i].Attributes, list[i].Scope = dictionary.AttributeSetIndex(i), 2
@@ -65,6 +66,9 @@ func TestEveryFieldIsRead(t *testing.T) {
 	r, err := Open(dir)
 	require.NoError(t, err)
 	defer r.Close()
+	series, err := r.Series(&r.Services[1])
+	require.NoError(t, err)
+	require.Equal(t, "delay/nanoseconds", series[0].Type.String(), "earlier versions wrote the producer's name of a unit")
 	scan := r.Scan()
 	defer scan.Close()
 	got := make([]Profile, len(list))

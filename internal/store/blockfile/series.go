@@ -51,8 +51,9 @@ const diskSampleBytes = 3
 
 func (f *seriesFields) series() model.BlockSeries {
 	sr := f.BlockSeries
-	sr.Type = model.SampleType{Type: f.Type, Unit: f.Unit}
-	sr.Period = model.SampleType{Type: f.PeriodType, Unit: f.PeriodUnit}
+	// Blocks of earlier versions have the names that producers use.
+	sr.Type = model.SampleType{Type: f.Type, Unit: f.Unit}.Named()
+	sr.Period = model.SampleType{Type: f.PeriodType, Unit: f.PeriodUnit}.Named()
 	sr.Bytes = sr.Samples * diskSampleBytes
 	_, _ = hex.Decode(sr.ID[:], []byte(f.ID[:min(len(f.ID), 2*len(sr.ID))]))
 	sr.Instance, _ = strconv.ParseUint(f.Instance, 16, 64)

@@ -270,7 +270,7 @@ func (a *message) profile(index int, p pprofile.Profile, series int32, attribute
 	strs := &a.block.Dict.Strings
 	c.MetaAt = a.block.Meta(model.Meta{
 		PeriodType: strs.At(a.importer.Field(p.PeriodType().TypeStrindex())),
-		PeriodUnit: strs.At(a.importer.Field(p.PeriodType().UnitStrindex())),
+		PeriodUnit: kind.UnitName(strs.At(a.importer.Field(p.PeriodType().UnitStrindex()))),
 		Period:     p.Period(),
 		Attributes: attributes,
 		Scope:      a.scopeAttributeSet(),

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -19,7 +20,7 @@ import (
 
 // seriesOf finds the block's series of a profile with a set of attributes, or adds one.
 func (a *message) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
-	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), a.stringAt(p.SampleType().UnitStrindex())
+	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), kind.UnitName(a.stringAt(p.SampleType().UnitStrindex()))
 	name := a.namer.Name(p, a.statedName())
 	if !a.hasResource {
 		a.cleanResource()

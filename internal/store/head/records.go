@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/wal"
 )
@@ -67,13 +68,13 @@ func (e *Block) record(rec record) ([]byte, error) {
 		rec.Series = append(rec.Series, e.Series[r.series+i].BlockSeries)
 	}
 	r.mark, r.metas, r.series = e.Dict.Mark(), len(e.Metas), len(e.Series)
-	kind := byte(continuesStream)
+	begins := byte(continuesStream)
 	if r.encoder == nil {
-		r.encoder, kind = gob.NewEncoder(&r.out), beginsStream
+		r.encoder, begins = gob.NewEncoder(&r.out), beginsStream
 	}
 	r.out.Reset()
 	r.out.Write(make([]byte, wal.HeaderBytes))
-	r.out.WriteByte(kind)
+	r.out.WriteByte(begins)
 	err := r.encoder.Encode(&rec)
 	out := r.out.Bytes()
 	if len(out) > LargeBytes { // the encoder has as much once more
@@ -142,6 +143,7 @@ func (r *Replay) add(rec *record) error {
 		if m.IsOutside(sets) {
 			return model.ErrRange
 		}
+		m.PeriodUnit = kind.UnitName(m.PeriodUnit)
 		e.Meta(m)
 	}
 	for _, sr := range rec.Series {
@@ -153,6 +155,7 @@ func (r *Replay) add(rec *record) error {
 			use = &Use{}
 			r.Series[sr.ID] = use
 		}
+		sr.Type, sr.Period = sr.Type.Named(), sr.Period.Named() // those of earlier versions
 		for _, name := range []*string{&sr.Service, &sr.Profile, &sr.Type.Type, &sr.Type.Unit} {
 			*name = strs.At(strs.Intern(*name)) // they share the memory of the dictionary's
 		}

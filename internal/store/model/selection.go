@@ -50,18 +50,18 @@ type SampleType struct{ Type, Unit string }
 // String returns `cpu/nanoseconds`.
 func (t SampleType) String() string { return t.Type + "/" + t.Unit }
 
-// Is reports whether a selection that names a type, or none, selects this one. A long name may be as the producer has
-// it, before it was cut.
+// Named returns the type with the name of its unit.
+func (t SampleType) Named() SampleType { return SampleType{t.Type, kind.UnitName(t.Unit)} }
+
+// Is reports whether a selection that names a type, or none, selects this one. The name may be as the producer has it:
+// a long one before it was cut, and with another name of the unit.
 func (t SampleType) Is(name string) bool {
 	if name == "" || name == t.Type || name == t.String() {
 		return true
 	}
-	if len(name) < kind.MaxNameBytes {
-		return false
-	}
 	slash := max(strings.LastIndexByte(name, '/'), 0)
-	return kind.CutName(name) == t.Type ||
-		slash > 0 && (SampleType{kind.CutName(name[:slash]), kind.CutName(name[slash+1:])}) == t
+	return len(name) >= kind.MaxNameBytes && kind.CutName(name) == t.Type ||
+		slash > 0 && (SampleType{kind.CutName(name[:slash]), kind.CutName(name[slash+1:])}).Named() == t
 }
 
 // Shorten cuts a string that a client or a producer chose, for a message.
