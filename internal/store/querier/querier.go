@@ -69,6 +69,14 @@ func invalid(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
 
+// checkTime refuses a time that ends before it begins: nothing would be in it.
+func checkTime(start, end int64) error {
+	if end < start {
+		return invalid("the start of the time, %d, is after its end, %d", start, end)
+	}
+	return nil
+}
+
 // allowsDots reports whether a client accepts dots in label names.
 func allowsDots(header interface{ Get(string) string }) bool {
 	return strings.Contains(header.Get("Accept"), "allow-utf8-labelnames=true")

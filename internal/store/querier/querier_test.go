@@ -587,6 +587,13 @@ func TestHostileQueries(t *testing.T) {
 		_, err := parseSelectors(&bounds, text)
 		assert.ErrorIs(t, err, model.ErrTooLarge, text[:20])
 	}
+	left := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, Start: 2, End: 1}
+	_, err = c.Diff(t.Context(), connect.NewRequest(&querierv1.DiffRequest{Left: left,
+		Right: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, End: noon.UnixMilli()}}))
+	require.ErrorContains(t, err, "the start of the time, 2, is after its end, 1")
+	_, err = c.SelectSeries(t.Context(),
+		connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Start: 2, End: 1, Step: 15}))
+	require.ErrorContains(t, err, "is after its end")
 	_, err = c.SelectSeries(t.Context(),
 		connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Start: -1 << 63, End: 1<<63 - 1,
 			Step: 0.001}))

@@ -121,6 +121,9 @@ func hashOf(s *answers.Series) (sum [sha256.Size]byte) {
 func (q *Querier) choose(
 	ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool,
 ) (*selection, error) {
+	if err := checkTime(start, end); err != nil {
+		return nil, err
+	}
 	meter := meterOf(ctx)
 	s := &selection{naming: &naming{dots: dots, names: map[string]string{}, memory: meter}, ctx: ctx,
 		from: nanos(start), until: nanos(end),

@@ -175,7 +175,7 @@ func (q *Querier) SelectSeries(
 ) (*connect.Response[querierv1.SelectSeriesResponse], error) {
 	in := r.Msg
 	step, err := stepMillis(in.Step)
-	if err != nil {
+	if err := cmp.Or(err, checkTime(in.Start, in.End)); err != nil {
 		return nil, err
 	}
 	if in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN {
@@ -196,7 +196,7 @@ func (q *Querier) SelectSeries(
 	// Points are at start, start+step and so on; what is later than the last of them belongs to none.
 	last := in.Start + (in.End-in.Start)/step*step
 	g, err := q.points(s, in.GroupBy, false, func(p *point) error {
-		if p.millis > last || in.End < in.Start {
+		if p.millis > last {
 			return nil
 		}
 		return b.add(p)
