@@ -37,6 +37,10 @@ func TestConfig(t *testing.T) {
 	profiles, logs := cfg.HTTP.Get().urls()
 	assert.Equal(t, "https://backend:4318/v1development/profiles", profiles)
 	assert.Equal(t, "https://logs/in", logs)
+
+	_, err = load(map[string]any{"http": map[string]any{"profiles_endpoint": "https://profiles/in",
+		"logs_endpoint": "https://logs/in"}})
+	require.NoError(t, err)
 }
 
 func TestConfigFaults(t *testing.T) {

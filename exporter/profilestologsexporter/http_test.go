@@ -132,6 +132,20 @@ func TestProbeRefusedForTheMoment(t *testing.T) {
 	assert.Zero(t, e.metric(t, "switches"))
 }
 
+// TestHTTPClientSettings sends as a client of the configuration does: with its headers and its compression.
+func TestHTTPClientSettings(t *testing.T) {
+	b := &inbox{}
+	config := httpServerOf(t, b, func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		assert.Equal(t, "checkout", r.Header.Get("X-Team"))
+		assert.Empty(t, r.Header.Get("Content-Encoding"))
+		return false
+	})
+	config["headers"], config["compression"] = map[string]any{"X-Team": "checkout"}, "none"
+	e := runExporter(t, map[string]any{"http": config})
+	e.send(t, batch("x", 5))
+	b.requireOnce(t, batch("x", 5))
+}
+
 // TestProbe checks that the probe is a conformant profile.
 func TestProbe(t *testing.T) {
 	require.NoError(t, profiletest.Check(newProbe()))
