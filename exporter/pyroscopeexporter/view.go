@@ -28,8 +28,8 @@ const maxLabelNameBytes = 1024
 //     several with one name, a sample keeps the first.
 //   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
 //   - Links have a span, and if configured a trace.
-//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators. Units have one
-//     name: nanoseconds for ns.
+//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators. Units have
+//     one name: nanoseconds for ns.
 //   - Profiles that have CPU time in another form have it as cpu/nanoseconds beside them: those that only count samples
 //     (eBPF's, Splunk's) as count × period, and async-profiler's itimer/ns as it is.
 //

@@ -88,7 +88,8 @@ func CPUTime(sampleType, unit, periodType, periodUnit string) (nanos int64, time
 	switch {
 	case isCPU && IsTime(unit):
 		return NanosPer(unit), false
-	case UnitName(unit) == "count" && (isCPU || sampleType == "samples") && knownTypes[PlainType(periodType)].profile == ProcessCPU:
+	case UnitName(unit) == "count" && (isCPU || sampleType == "samples") &&
+		knownTypes[PlainType(periodType)].profile == ProcessCPU:
 		return NanosPer(periodUnit), true
 	}
 	return 0, false

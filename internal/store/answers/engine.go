@@ -127,9 +127,9 @@ func (s *EngineSource) view(
 	for i := range e.types {
 		t := &e.types[i]
 		types.AddSeries(model.BlockSeries{
-			Service: t.Service, Profile: t.profile(), Type: t.typ(), Period: t.PeriodType.Named(), Profiles: 1, Position: int32(i),
-			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples,
-			Timestamps: t.IsTimed,
+			Service: t.Service, Profile: t.profile(), Type: t.typ(), Period: t.PeriodType.Named(),
+			Profiles: 1, Position: int32(i), Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed),
+			From: t.From, Until: t.Until, Samples: t.Samples, Timestamps: t.IsTimed,
 		}, nil)
 	}
 	v.lists = []model.Block{head.SnapshotOf(types, memory)}
