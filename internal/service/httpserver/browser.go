@@ -67,7 +67,8 @@ func (b *Browsers) isLink(r *http.Request) bool {
 // isKnown reports whether the request's Host can only be this server.
 func (b *Browsers) isKnown(r *http.Request) bool {
 	host := hostOf(r)
-	if host == "localhost" || net.ParseIP(host) != nil ||
+	// A browser always sends a Host. Health checks by HTTP/1.0 need not.
+	if host == "" || host == "localhost" || net.ParseIP(host) != nil ||
 		slices.ContainsFunc(b.AllowedHosts, func(name string) bool { return strings.EqualFold(name, host) }) {
 		return true
 	}

@@ -85,7 +85,7 @@ func TestPagesHosts(t *testing.T) {
 		"[::1]:4041": {loopback: true, network: true}, "10.1.2.3": {loopback: true, network: true},
 		"agent.example:4041": {loopback: true, network: true}, "AGENT.example.": {loopback: true, network: true},
 		"agent:4041": {loopback: false, network: true}, "evil.example:4041": {}, "127.0.0.1.evil.example": {},
-		"localhost.evil.example:80": {},
+		"localhost.evil.example:80": {}, "": {loopback: true, network: true}, // HTTP/1.0
 	} {
 		for _, local := range []net.Addr{loopback, network} {
 			r := browserRequest(local, http.MethodGet, "http://x/targets")
