@@ -134,8 +134,8 @@ export function profilePath(state, suffix = '') {
   const inPath = suffix ? ['service', 'profile'] : ['service', 'profile', 'type'];
   const parameters = queryOf(state).filter(([name]) => !inPath.includes(name));
   const names = [state.service, state.profile + suffix];
-  // In a path, such a name means another folder, also if it is escaped.
-  if (names.some((name) => /^\.{1,2}$/.test(name))) {
+  // In a path, such a name means another folder, also if it is escaped: . and .. to a browser, a slash to many reverse proxies.
+  if (names.some((name) => /^\.{1,2}$|[/\\%]/.test(name))) {
     return `profiles?${new URLSearchParams([['service', names[0]], ['profile', names[1]], ...parameters])}`;
   }
   const query = new URLSearchParams(parameters).toString();

@@ -48,13 +48,13 @@ test('queries for the API', () => {
   const query = new URLSearchParams([...s.queryOf(full()), ...s.baseQueryOf(full())]).toString();
   assert.equal(query, 'service=shop+%26+co&profile=process_cpu&type=cpu%2Fnanoseconds&from=1000&until=2000&attr.k.a=v%3D1%262&attr.thread=&' +
     'base.attr.region=us&base.service=other&base.from=1&base.until=2');
-  assert.equal(s.profilePath({...s.emptyState(), service: 'a/b', profile: 'p', attrs: [['k', 'v']]}, '.collapsed'), 'profiles/a%2Fb/p.collapsed?seconds=900&attr.k=v');
+  assert.equal(s.profilePath({...s.emptyState(), service: 'a b', profile: 'p', attrs: [['k', 'v']]}, '.collapsed'), 'profiles/a%20b/p.collapsed?seconds=900&attr.k=v');
   const part = {...s.emptyState(), view: 'heat', service: 'a', profile: 'p', type: 'cpu/nanoseconds', part: {from: 1000.25, until: 2000}};
   assert.equal(s.profilePath(part), 'profiles/a/p?from=1000.25&until=2000');
-  for (const service of ['.', '..']) {
+  for (const service of ['.', '..', 'a/b', 'a%2Fb', 'a\\b']) {
     const path = s.profilePath({...part, service}, '.collapsed');
     assert.equal(new URL(path, 'http://localhost/').pathname, '/profiles');
-    assert.equal(path, `profiles?service=${service}&profile=p.collapsed&type=cpu%2Fnanoseconds&from=1000.25&until=2000`);
+    assert.equal(path, `profiles?service=${encodeURIComponent(service)}&profile=p.collapsed&type=cpu%2Fnanoseconds&from=1000.25&until=2000`);
   }
   assert.equal(s.profilePath(part, '.speedscope.json'), 'profiles/a/p.speedscope.json?type=cpu%2Fnanoseconds&from=1000.25&until=2000');
   assert.deepEqual(s.withAttribute([['a', '1'], ['b', '2']], 'a', '3'), [['b', '2'], ['a', '3']]);
