@@ -79,7 +79,7 @@ func (c *ClickHouseConfig) Validate() error {
 		endpoint.RawQuery == ""
 	faults.Require(isURL,
 		"`endpoint` must be the URL of ClickHouse's port for HTTP, such as http://localhost:8123, found %q",
-		c.Client.Endpoint)
+		config.Shown(c.Client.Endpoint))
 	for _, named := range [][2]string{{"database", c.Database}, {"table", c.Table}} {
 		faults.Require(clickhouse.IsIdentifier(named[1]),
 			"`%s` must be an identifier: 1 to 128 letters, digits and _, not a digit first, found %q", named[0], named[1])

@@ -39,6 +39,8 @@ func TestFaultsOfConfigurations(t *testing.T) {
 			"storage": map[string]any{"downsample": map[string]any{"after": "1m"}}},
 		"`retention` must be at least 1h":            {"storage": map[string]any{"retention": "1m"}},
 		"`endpoint` must be the URL of ClickHouse's": {"clickhouse": map[string]any{"endpoint": "tcp://localhost:9000"}},
+		`found "http://h/?password=REDACTED"`:        {"clickhouse": map[string]any{"endpoint": "http://h/?password=s3cret"}},
+		`such as http://localhost:8123, found "h:1"`: {"clickhouse": map[string]any{"endpoint": "h:1"}},
 		"`table` must be an identifier":              {"clickhouse": map[string]any{"table": "t` WHERE 1 --"}},
 		"`database` must be an identifier":           {"clickhouse": map[string]any{"database": ""}},
 		"invalid keys: endpiont":                     {"clickhouse": map[string]any{"endpiont": "x"}},

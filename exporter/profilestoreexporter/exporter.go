@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/worker"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
@@ -148,7 +149,8 @@ func (e *storeExporter) open(ctx context.Context, host component.Host) error {
 	e.querier = answers.NewEngineSource(engine, cfg.Window, e.config.Keep.Resolution, time.Now).Querier
 	e.closeIdle = client.CloseIdleConnections
 	e.set.Logger.Info("the page shows the profiles in ClickHouse; another exporter of the pipeline must write profiles there",
-		zap.String("endpoint", cfg.Client.Endpoint), zap.String("database", cfg.Database), zap.String("table", cfg.Table))
+		zap.String("endpoint", redact.RawURL(cfg.Client.Endpoint)), zap.String("database", cfg.Database),
+		zap.String("table", cfg.Table))
 	return nil
 }
 

@@ -156,6 +156,13 @@ func TestPagesOfListedOriginsMayRead(t *testing.T) {
 	assert.NotContains(t, body, "`server.allowed_hosts`")
 }
 
+func TestPasswordsAreNotLogged(t *testing.T) {
+	f := startExporter(t, map[string]any{"clickhouse": map[string]any{"endpoint": "http://u:s3cret@127.0.0.1:1"}})
+	lines := fmt.Sprint(f.logs.All())
+	assert.Contains(t, lines, "127.0.0.1:1")
+	assert.NotContains(t, lines, "s3cret")
+}
+
 func TestETagAndGzip(t *testing.T) {
 	f := startExporter(t, nil)
 	_, pd := captured(t, "go-heap", true)

@@ -37,11 +37,16 @@ func (f *Faults) Require(ok bool, format string, args ...any) {
 // of it.
 func (f *Faults) RequireURL(key, address string) {
 	u, err := url.Parse(address)
-	if strings.ContainsAny(address, "@?") { // others have no secrets, and some cannot be parsed
-		address = redact.RawURL(address)
-	}
 	f.Require(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"),
-		"`%s` must be an http or https URL with a host, found %q", key, address)
+		"`%s` must be an http or https URL with a host, found %q", key, Shown(address))
+}
+
+// Shown returns an address, which need not be valid, without the secrets that it may have.
+func Shown(address string) string {
+	if strings.ContainsAny(address, "@?") { // others have no secrets, and some cannot be parsed
+		return redact.RawURL(address)
+	}
+	return address
 }
 
 // RequireListener adds a fault unless an address, which is the value of `endpoint`, is one to listen on.
