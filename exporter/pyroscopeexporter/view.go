@@ -79,7 +79,7 @@ func newView(pd pprofile.Profiles, cfg *Config) *view {
 // encode returns the message as pprofs.
 func (v *view) encode() ([]encode.Payload, encode.Stats, error) {
 	e := encode.View{TypeName: v.typeName, Label: v.label, Text: kind.LabelValue, WithoutTraces: !v.cfg.Labels.TraceID,
-		CPUTimes: v.cpuTimes, States: v.states, SplitProfiles: true}
+		CPUTimes: v.cpuTimes, States: v.states, SplitProfiles: true, EmptyPeriodType: true}
 	if v.changesSamples {
 		e.Sample = v.sample
 	}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/pprof/profile"
+	profilev1 "github.com/grafana/pyroscope/api/gen/proto/go/google/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -157,6 +158,17 @@ func TestFormsOfCPUTime(t *testing.T) {
 		require.Equal(t, tt.want, fmt.Sprint(got.Labels["__name__"], " ", got.Pprof.PeriodType.Type, "/",
 			got.Pprof.PeriodType.Unit, " ", got.Pprof.Period, " ", types, " ", sums), name)
 	}
+}
+
+// Pyroscope fails if it drops a sample, such as one of zeros, of a pprof without a period type.
+func TestEveryPprofHasAPeriodType(t *testing.T) {
+	pd := pt.New().Profile("cpu", "nanoseconds").Sample(pt.Value(0, "f"), pt.Value(3, "g")).Build()
+	payloads, _, err := newView(pd, createDefaultConfig().(*Config)).encode()
+	require.NoError(t, err)
+	require.Len(t, payloads, 1)
+	var p profilev1.Profile
+	require.NoError(t, p.UnmarshalVT(payloads[0].Bytes))
+	assert.NotNil(t, p.PeriodType)
 }
 
 // CPU time is added only to what is sent. The profiles that come back for a retry do not have it, so nothing is counted

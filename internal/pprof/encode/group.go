@@ -311,7 +311,7 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 	if at := slices.IndexFunc(members.profiles, e.hasCPUTime); at >= 0 {
 		period = uint64(e.cpuTimes[members.profiles[at]].Period)
 		e.writeCPUType(scan.ProfilePeriodType)
-	} else if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
+	} else if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 || e.view.EmptyPeriodType {
 		e.writeValueType(scan.ProfilePeriodType, t, index, "period_type")
 	}
 	e.out = appendUint(e.out, scan.ProfilePeriod, period)

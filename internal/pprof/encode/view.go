@@ -27,6 +27,9 @@ type View struct {
 	// CPUTimes returns the profiles of a scope that have CPU time in another form than cpu/nanoseconds, such as numbers of
 	// samples. Their pprofs get it too, as a further sample type. If they have timestamps, Sample must not be nil.
 	CPUTimes func(profiles pprofile.ProfilesSlice) map[int]CPUTime
+	// EmptyPeriodType writes the period type of profiles without one, too: Pyroscope fails without it when it drops a
+	// sample, and answers 500.
+	EmptyPeriodType bool
 	// SplitProfiles makes pprofs of their own of profiles with different names, such as process_cpu and off_cpu.
 	SplitProfiles bool
 	// SplitNames makes a pprof of its own of a sample type that has the name of another and a different unit: pprof's
