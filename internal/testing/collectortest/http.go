@@ -22,8 +22,17 @@ type Answer struct {
 // nothing.
 func Ask(t testing.TB, method, url string, body io.Reader, headers ...string) Answer {
 	t.Helper()
-	request, err := http.NewRequest(method, url, body)
+	answer, err := TryAsk(method, url, body, headers...)
 	require.NoError(t, err)
+	return answer
+}
+
+// TryAsk is Ask for a server that may end the connection.
+func TryAsk(method, url string, body io.Reader, headers ...string) (Answer, error) {
+	request, err := http.NewRequest(method, url, body)
+	if err != nil {
+		return Answer{}, err
+	}
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
@@ -33,9 +42,10 @@ func Ask(t testing.TB, method, url string, body io.Reader, headers ...string) An
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Do(request)
-	require.NoError(t, err)
+	if err != nil {
+		return Answer{}, err
+	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return Answer{response.StatusCode, response.Header, string(answer)}
+	return Answer{response.StatusCode, response.Header, string(answer)}, err
 }
