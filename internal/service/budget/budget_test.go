@@ -194,6 +194,13 @@ func TestReadAll(t *testing.T) {
 	assert.EqualError(t, err, "larger than 102400 bytes")
 	_, err = c.ReadAll(t.Context(), nil, limit+1, limit)
 	require.ErrorAs(t, err, &tooLarge)
+	// What has been read of a body counts once in the error's number.
+	large := make([]byte, 1024*kib)
+	for _, stated := range []int64{-1, int64(len(large))} {
+		_, err = newBudget().Begin().ReadAll(t.Context(), bytes.NewReader(large), stated, int64(len(large)))
+		require.ErrorAs(t, err, &tooLarge)
+		assert.Equal(t, max(stated, tooLarge.Limit+1), tooLarge.Need)
+	}
 }
 
 // A body that has not begun to arrive holds nothing, and later at most twice what has arrived, whatever its sender

@@ -41,11 +41,12 @@ func keepBuffer(buffer []byte) {
 // accepts at most limit bytes; for a larger body it returns a *TooLargeError. stated is the length that the sender
 // states; negative means unknown. The result is valid until r.Release.
 func (r *Reservation) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
-	room := r.body.lane.largeBytes - r.body.held()
+	before := r.body.held() // by other bodies
+	room := r.body.lane.largeBytes - before
 	if stated > min(limit, room) {
-		return nil, r.tooLarge(stated, limit, room)
+		return nil, r.tooLarge(before, stated, limit)
 	}
-	r.body.isLarge = !r.body.lane.isSmall(r.body.held() + stated)
+	r.body.isLarge = !r.body.lane.isSmall(before + stated)
 	most := min(limit, room)
 	size, held := min(firstBytes, most), int64(0)
 	buffer := newBuffer(firstBytes)
@@ -64,7 +65,7 @@ func (r *Reservation) ReadAll(ctx context.Context, body io.Reader, stated, limit
 				larger = min(larger, stated)
 			}
 			if larger <= size {
-				return buffer, r.tooLarge(max(stated, size+1), limit, room)
+				return buffer, r.tooLarge(before, max(stated, size+1), limit)
 			}
 			size = larger
 		}
@@ -91,11 +92,11 @@ func (r *Reservation) ReadAll(ctx context.Context, body io.Reader, stated, limit
 	}
 }
 
-// tooLarge returns the error for a body of at least size bytes: that of the configured limit, unless the reservation
-// has less room.
-func (r *Reservation) tooLarge(size, limit, room int64) error {
-	if limit <= room {
+// tooLarge returns the error for a body of at least size bytes beside others: that of the configured limit, unless the
+// reservation has less room.
+func (r *Reservation) tooLarge(others, size, limit int64) error {
+	if limit <= r.body.lane.largeBytes-others {
 		return &TooLargeError{Limit: limit}
 	}
-	return &TooLargeError{Need: r.body.held() + size, Limit: r.body.lane.largeBytes}
+	return &TooLargeError{Need: others + size, Limit: r.body.lane.largeBytes}
 }

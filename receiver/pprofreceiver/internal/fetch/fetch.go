@@ -102,8 +102,7 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, reservation *budget.
 	case errors.As(err, &tooLarge) && tooLarge.Limit == f.MaxBytes:
 		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("the answer is %w (`max_profile_bytes`)", tooLarge))
 	case tooLarge != nil:
-		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf(
-			"the answer is %w, and the memory limit of this process leaves no room for more", tooLarge))
+		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("the answer is %w", tooLarge))
 	case errors.Is(err, budget.ErrBusy):
 		return nil, ingest.Reject(ingest.Busy, fmt.Errorf("after %d bytes: %w", len(data), err))
 	case err != nil:

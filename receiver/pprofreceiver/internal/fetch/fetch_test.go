@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,4 +79,5 @@ func TestTooLargeNamesTheLimit(t *testing.T) {
 	_, err = get(t, sourcetest.Serve(make([]byte, 1<<20), "Content-Type", "x/y"), 2<<20, 1<<20)
 	assert.ErrorContains(t, err, "the memory limit of this process leaves")
 	assert.NotContains(t, err.Error(), "max_profile_bytes")
+	assert.Equal(t, 1, strings.Count(err.Error(), "the memory limit of this process leaves"), err)
 }
