@@ -265,9 +265,10 @@ func (t *stringTable) reset() {
 	t.added = cleared(t.added)
 }
 
-// append adds a string, even one that the payload has, and returns its index.
+// append adds a string, even one that the payload has, and returns its index. Servers refuse a pprof that has bytes
+// which are not UTF-8.
 func (t *stringTable) append(s string) uint64 {
-	t.values = append(t.values, s)
+	t.values = append(t.values, dictionary.ValidUTF8(s))
 	return uint64(len(t.values) - 1)
 }
 

@@ -70,6 +70,15 @@ func TestEncodeZeroEntries(t *testing.T) {
 	assert.Empty(t, p.Mapping)
 }
 
+// Pyroscope refuses a pprof of which one string is not UTF-8, such as the name of a function that an eBPF profiler read
+// from a process.
+func TestEncodeOnlyUTF8(t *testing.T) {
+	s := profiletest.Value(1, "f\xff\xfeg").With(profiletest.Attr("k\xff", "v\xff"))
+	p, _ := encodeOne(t, build(s))
+	assert.Equal(t, "f\uFFFDg", p.Function[0].Name)
+	assert.Equal(t, map[string][]string{"k\uFFFD": {"v\uFFFD"}}, p.Sample[0].Label)
+}
+
 // With ids of one, two and three bytes in one table, stacks are longer or shorter than the encoder guesses.
 func TestEncodeStacksOfManySizes(t *testing.T) {
 	all := deepStack(20_000)
