@@ -86,3 +86,23 @@ func TestTimes(t *testing.T) {
 		require.Error(t, p.Check(), query)
 	}
 }
+
+// An answer about one of two services would pass for one about both. Attributes may be repeated.
+func TestParametersThatAreSetTwice(t *testing.T) {
+	for query, want := range map[string]string{
+		"service=a&service=b":     "`service` is set more than once: \"a\" and \"b\"",
+		"seconds=60&seconds=300":  "`seconds` is set more than once",
+		"service=a&service=a":     "",
+		"attr.k=a&attr.k=b":       "",
+		"service=a&profile=b&x=1": `unknown parameter "x"`,
+	} {
+		p, err := ParseParams(query)
+		require.NoError(t, err)
+		p.Selection(time.Unix(1e9, 0), "", nil)
+		if err = p.Check(); want == "" {
+			assert.NoError(t, err, query)
+		} else {
+			assert.ErrorContains(t, err, want, query)
+		}
+	}
+}
