@@ -81,6 +81,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 		server.RegisterService(exportService(name, func(stream grpc.ServerStream) error { return g.handle(stream, export) }),
 			g)
 	}
+	removeDeadSocket(ctx, &g.Config.NetAddr)
 	listener, err := g.Config.NetAddr.Listen(ctx)
 	if err != nil {
 		return err

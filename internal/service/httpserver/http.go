@@ -93,6 +93,7 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
 	}
+	removeDeadSocket(ctx, &h.Config.NetAddr)
 	listener, err := h.Config.ToListener(ctx)
 	if err != nil {
 		return nil, err
