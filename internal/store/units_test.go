@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A service whose profiler begins to write nanoseconds for ns, or bytes for By, has one type: its deltas are summed, its
-// totals go on, and its samples stand for a time before and after. Selections may have either name.
+// A service whose profiler begins to write nanoseconds for ns, or bytes for By, has one type: its deltas are summed,
+// its totals go on, and its samples stand for a time before and after. Selections may have either name.
 func TestUnitsOfSeveralNames(t *testing.T) {
 	engine := &fakeEngine{}
 	memory, disk := New(testConfig()), open(t, diskConfig(t, t.TempDir()))

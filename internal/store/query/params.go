@@ -54,7 +54,7 @@ func (p *Params) Set(key, value string) {
 // Add adds a value to a parameter.
 func (p *Params) Add(key, value string) { p.values.Add(key, value) }
 
-// Get returns a parameter, or an empty string. One that has two values is an error: the answer would be about the first.
+// Get returns a parameter, or an empty string. Two values are an error: the answer would be about the first.
 func (p *Params) Get(key string) string {
 	p.used[key] = true
 	if values := p.values[key]; len(slices.Compact(slices.Clone(values))) > 1 {
