@@ -57,9 +57,10 @@ func (p *Params) Add(key, value string) { p.values.Add(key, value) }
 // Get returns a parameter, or an empty string. Two values are an error: the answer would be about the first.
 func (p *Params) Get(key string) string {
 	p.used[key] = true
-	if values := p.values[key]; len(slices.Compact(slices.Clone(values))) > 1 {
+	values := p.values[key]
+	if i := slices.IndexFunc(values, func(value string) bool { return value != values[0] }); i > 0 {
 		p.Fail(BadRequest(fmt.Sprintf("`%s` is set more than once: %q and %q", key, model.Shorten(values[0]),
-			model.Shorten(values[len(values)-1])), "ask once for each"))
+			model.Shorten(values[i])), "ask once for each"))
 	}
 	return p.values.Get(key)
 }

@@ -90,11 +90,12 @@ func TestTimes(t *testing.T) {
 // An answer about one of two services would pass for one about both. Attributes may be repeated.
 func TestParametersThatAreSetTwice(t *testing.T) {
 	for query, want := range map[string]string{
-		"service=a&service=b":     "`service` is set more than once: \"a\" and \"b\"",
-		"seconds=60&seconds=300":  "`seconds` is set more than once",
-		"service=a&service=a":     "",
-		"attr.k=a&attr.k=b":       "",
-		"service=a&profile=b&x=1": `unknown parameter "x"`,
+		"service=a&service=b":           "`service` is set more than once: \"a\" and \"b\"",
+		"service=a&service=b&service=a": "`service` is set more than once: \"a\" and \"b\"",
+		"seconds=60&seconds=300":        "`seconds` is set more than once",
+		"service=a&service=a":           "",
+		"attr.k=a&attr.k=b":             "",
+		"service=a&profile=b&x=1":       `unknown parameter "x"`,
 	} {
 		p, err := ParseParams(query)
 		require.NoError(t, err)
