@@ -237,7 +237,7 @@ func (v *view) cpuTimes(profiles pprofile.ProfilesSlice) map[int]encode.CPUTime 
 // isNative reports whether a type is Pyroscope's for CPU time.
 func (v *view) isNative(t pprofile.ValueType) bool {
 	d := v.pd.Dictionary()
-	return otlp.StringAt(d, t.TypeStrindex()) == "cpu" && kind.NanosPer(otlp.StringAt(d, t.UnitStrindex())) == 1
+	return otlp.StringAt(d, t.TypeStrindex()) == "cpu" && kind.UnitName(otlp.StringAt(d, t.UnitStrindex())) == "nanoseconds"
 }
 
 // states returns at how many times a profile has a state: as many as the sample that has the most. For others it
