@@ -93,14 +93,15 @@ type Body struct {
 }
 
 // OpenBody prepares to read the body of r, which nothing has read or decoded before. A body with a Content-Encoding is
-// read at once. The error is a *BodyError. After an error the server closes the connection with the answer if the rest
-// of the body is not read.
+// read at once. The error is a *BodyError. After an error with some of the body unread, the server closes the
+// connection with the answer.
 func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Body, error) {
 	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength}
 	b.reading, _ = b.ctx.Value(bodyReadingKey{}).(*bodyReading)
 	if b.reading == nil { // the server was not started by Start
 		b.reading = &bodyReading{stopping: context.Background(), writer: w}
 	}
+	b.reading.unread = 2 * options.LimitBytes
 	if r.ContentLength > options.LimitBytes {
 		return nil, b.fail(&budget.TooLargeError{Limit: options.LimitBytes})
 	}
@@ -163,6 +164,9 @@ func (b *Body) fail(err error) error {
 	b.Complete()
 	if !b.isRead {
 		b.reading.close()
+		if errors.Is(err, os.ErrDeadlineExceeded) { // its sender had the time that it has
+			b.reading.unread = 0
+		}
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = &budget.TooLargeError{Limit: tooLarge.Limit}

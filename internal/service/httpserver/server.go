@@ -95,7 +95,8 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 				<-interrupted // w must not be used after the handler
 			}
 		}()
-		ctx := context.WithValue(r.Context(), bodyReadingKey{}, &bodyReading{stopping: s.serveCtx, writer: own})
+		reading := &bodyReading{stopping: s.serveCtx, writer: own, unread: discardBytes}
+		ctx := context.WithValue(r.Context(), bodyReadingKey{}, reading)
 		if server.WriteTimeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, server.WriteTimeout-server.WriteTimeout/10)
@@ -103,6 +104,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 		}
 		normalizeEncodings(r.Header)
 		next.ServeHTTP(w, r.WithContext(ctx))
+		reading.discard(ctx, r)
 	})
 	s.serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) && options.OnFailure != nil {
@@ -129,15 +131,39 @@ type bodyReading struct {
 	stopping context.Context
 	// writer is the server's own: handlers in between wrap it.
 	writer http.ResponseWriter
+	// unread is how many bytes are received at most that the handler does not read.
+	unread int64
 }
 
 type bodyReadingKey struct{}
 
-// close makes the server close the connection half a second after the answer: otherwise a client that still sends would
-// see a reset connection instead of the answer. net/http does the same if MaxBytesReader refuses a body.
+// close makes the server close the connection half a second after the answer, as net/http does if MaxBytesReader
+// refuses a body.
 func (b *bodyReading) close() {
 	b.writer.Header().Set("Connection", "close")
 	_, _ = http.MaxBytesReader(b.writer, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
+}
+
+// Bounds on how long, and how much of a body that nobody opened, the rest of a body is received.
+const (
+	discardTime  = 5 * time.Second
+	discardBytes = 16 << 20
+)
+
+// discard receives what a handler has not read of a body, unless it is too long: many clients read the answer only once
+// they have sent everything, and would see a reset connection instead. A client that expects "100 Continue" sends
+// nothing before it has an answer. Whatever the handler reserved is released by now.
+func (b *bodyReading) discard(ctx context.Context, r *http.Request) {
+	if r.Body == http.NoBody || r.ContentLength > b.unread || r.Header.Get("Expect") != "" {
+		return
+	}
+	until := time.Now().Add(discardTime)
+	if end, ok := ctx.Deadline(); ok && end.Before(until) { // the answer must be written by then
+		until = end
+	}
+	if http.NewResponseController(b.writer).SetReadDeadline(until) == nil && b.stopping.Err() == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, b.unread)
+	}
 }
 
 // Addr is where the server listens.
