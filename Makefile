@@ -80,7 +80,7 @@ endif
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	@$(call stage,unit tests,$(TEST) $(UNIT))
 	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(LIGHT))),echo '== race detector: left out, without a C compiler or with RACE=')
-	@$(call stage,end-to-end tests,$(AGAIN) $(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
+	@$(call stage,end-to-end tests,$(AGAIN) $(TEST) -count=1 -parallel 4 -timeout 15m ./internal/testing/e2e)
 	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -parallel 3 -timeout 10m -run '^Test(Limits|Browsers|HostileEngine)$$' ./internal/testing/chaos)
 
 race: RACE = -race

@@ -287,6 +287,7 @@ func capturedBySDK(t *testing.T, n int) (name string, data []byte) {
 // that pyroscope-go sent of the same program, so Pyroscope must get the same: types, units, totals, labels of samples,
 // functions.
 func TestScrapedIsAsSentByTheSDK(t *testing.T) {
+	t.Parallel()
 	captured := map[string][]byte{}
 	for n := 1; n <= 10; n++ {
 		name, data := capturedBySDK(t, n)

@@ -116,6 +116,7 @@ func sed(t *testing.T, script, file string) string {
 // and no token or a wrong one, and serves who has both. No other variable is needed, and no other port is open but the
 // health check and the collector's own metrics.
 func TestEveryDoorIsClosed(t *testing.T) {
+	t.Parallel()
 	as := newIdentity(t)
 	tokens := newFile(t, "tokens", []byte("another-token\ntoken-of-clients\n"))
 	for _, file := range doorsOf(t) {
@@ -123,19 +124,21 @@ func TestEveryDoorIsClosed(t *testing.T) {
 			continue // it needs Kafka
 		}
 		t.Run(file, func(t *testing.T) {
+			t.Parallel()
 			c := launch(t, uncommented(t, file, collectortest.Doors), "TLS_CERT_FILE="+as.certFile, "TLS_KEY_FILE="+as.keyFile,
 				"CLIENTS_TOKEN_FILE="+tokens, "AGENTS_TOKEN_FILE="+tokens, "BATCH_TIMEOUT=50ms",
 				"CLICKHOUSE_HTTP=http://"+freeAddress(t), "CLICKHOUSE_ENDPOINT=tcp://"+freeAddress(t))
 			as.knockAtAll(t, c, "health", "metrics")
 		})
 	}
-	testEveryDoorOfPods(t, as)
 }
 
-// testEveryDoorOfPods does the same with the pods of each overlay, in which the # before components/secure-ports is
-// removed. Their pages listen on loopback addresses. What an agent takes arrives at the gateway or page behind it,
-// which has the same doors.
-func testEveryDoorOfPods(t *testing.T, as identity) {
+// TestEveryDoorOfPodsIsClosed does the same with the pods of each overlay, in which the # before
+// components/secure-ports is removed. Their pages listen on loopback addresses. What an agent takes arrives at the
+// gateway or page behind it, which has the same doors.
+func TestEveryDoorOfPodsIsClosed(t *testing.T) {
+	t.Parallel()
+	as := newIdentity(t)
 	secret := map[string]string{"tokens": "another-token\ntoken-of-clients\n", "agents-token": "token-of-clients"}
 	for name, file := range map[string]string{"tls.crt": as.certFile, "tls.key": as.keyFile, "ca.crt": as.certFile} {
 		content := profiletest.FileBytes(t, file)

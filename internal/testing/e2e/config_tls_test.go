@@ -84,6 +84,7 @@ func startSecuredBackend(t *testing.T, as identity, token string) *backend {
 // TestTLSAndTokens uncomments lines of config/agent.yaml and config/gateway.yaml: agent, gateway and backend
 // use TLS, and gateway and backend accept only requests with a token. TestEveryDoorIsClosed has who lacks them.
 func TestTLSAndTokens(t *testing.T) {
+	t.Parallel()
 	gatewayIdentity, backendIdentity := newIdentity(t), newIdentity(t)
 	agentsToken := newFile(t, "agents", []byte("token-of-another-agent\ntoken-of-agents\n"))
 	agentToken := newFile(t, "agent", []byte("token-of-agents\n"))

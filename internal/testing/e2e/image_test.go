@@ -88,6 +88,7 @@ func TestBaseImagesArePinned(t *testing.T) {
 
 // TestImageHasTheSources checks that .dockerignore leaves every package of both binaries to the build of the image.
 func TestImageHasTheSources(t *testing.T) {
+	t.Parallel()
 	text := profiletest.FileBytes(t, filepath.Join(repository, ".dockerignore"))
 	rules := strings.Fields(regexp.MustCompile(`(?m)^#.*`).ReplaceAllString(string(text), ""))
 	var list string

@@ -163,6 +163,7 @@ func TestKafkaLosesNothing(t *testing.T) {
 // TestKafkaWithTLSAndPassword turns on what the configurations have commented out, and sends a profile that is larger
 // than a broker allows a message to be.
 func TestKafkaWithTLSAndPassword(t *testing.T) {
+	t.Parallel()
 	brokerIdentity, backendIdentity := newIdentity(t), newIdentity(t)
 	certificate, err := tls.LoadX509KeyPair(brokerIdentity.certFile, brokerIdentity.keyFile)
 	require.NoError(t, err)

@@ -84,6 +84,7 @@ func slimCommand(t *testing.T, args ...string) (string, error) {
 
 // TestRunBuildsTheSmallest asks which build `make run` chooses. The slim one lacks nothing that a node needs.
 func TestRunBuildsTheSmallest(t *testing.T) {
+	t.Parallel()
 	for _, build := range []func() (string,
 		error){collectortest.Binary, collectortest.SlimBinary, collectortest.QuickstartBinary} {
 		_, err := build()

@@ -22,6 +22,7 @@ import (
 // TestStopWhileStarting sends signals soon after the start of the process. SIGTERM and SIGINT end it in order or,
 // before Go has reached main, by the signal itself and without output. After SIGHUP it goes on.
 func TestStopWhileStarting(t *testing.T) {
+	t.Parallel()
 	path, err := collectortest.Binary()
 	require.NoError(t, err)
 	for signal, moments := range map[syscall.Signal][]time.Duration{
@@ -130,6 +131,7 @@ func startStuck(t *testing.T, processors string, silent bool) *collector {
 // TestStopWhileStuck stops collectors in which components of the Collector would wait forever. What waited in memory is
 // lost, which the exit status reports.
 func TestStopWhileStuck(t *testing.T) {
+	t.Parallel()
 	for name, silent := range map[string]bool{"backend away": false, "backend silent": true} {
 		for _, processors := range []string{"[]", "[dictionary_dedup]"} {
 			t.Run(name+" "+processors, func(t *testing.T) {
