@@ -29,6 +29,11 @@ import (
 // TransferTime is the least time that a timeout leaves for the answer after the target has recorded.
 const TransferTime = 5 * time.Second
 
+// HasRecorded reports whether a target that was asked by `seconds` to record for a time, and took some until it answered,
+// has recorded: net/http/pprof then subtracts what there was before, states included. One that answers sooner ignores
+// `seconds`, and has served totals.
+func HasRecorded(asked, took time.Duration) bool { return asked > 0 && took >= asked-asked/10 }
+
 // Port returns the port of a URL, or the default of its scheme.
 func Port(u *url.URL) int {
 	if port, err := strconv.Atoi(u.Port()); err == nil {

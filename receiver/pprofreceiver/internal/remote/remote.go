@@ -108,12 +108,13 @@ func recordingTime(u *url.URL) time.Duration {
 func (r *Remote) scrape(stopping, deliver context.Context) {
 	reservation := r.ingest.Begin()
 	defer reservation.Release()
+	began := time.Now()
 	data, err := r.fetcher.Get(stopping, r.target, r.shown, reservation)
 	if err == nil {
 		err = r.ingest.Ingest(deliver, ingest.Payload{
 			Data: data, Identity: r.id, Reservation: reservation,
 			Temporality:  cmp.Or(kind.Temporality(r.cfg.Temporality), ingest.TemporalityOfPath(r.target.Path)),
-			IsDifference: recordingTime(r.target) > 0,
+			IsDifference: fetch.HasRecorded(recordingTime(r.target), time.Since(began)),
 		}, 0)
 	} else if stopping.Err() != nil {
 		return // cancelled by the shutdown

@@ -88,6 +88,7 @@ func TestScrapeDelta(t *testing.T) {
 
 // What a target serves as differences is not subtracted again, and what it says about states, neither.
 func TestScrapeOfDifferences(t *testing.T) {
+	const recording = 20 * time.Millisecond
 	for name, tc := range map[string]struct {
 		path      string
 		change    func(*targets.Endpoint)
@@ -101,12 +102,18 @@ func TestScrapeOfDifferences(t *testing.T) {
 			true, kind.Gauge},
 		"stated as states": {"/heap", func(e *targets.Endpoint) { e.Profile.Temporality = kind.StatedGauge }, kind.Gauge,
 			true, kind.Gauge},
-		"?seconds=": {"/heap", func(e *targets.Endpoint) {
-			e.Recording, e.Profile.Delta = time.Second, false
+		"?seconds=": {"/heap?seconds=", func(e *targets.Endpoint) {
+			e.Recording, e.Profile.Delta = recording, false
 		}, kind.Delta, true, kind.Delta},
+		"?seconds=, which the target ignores": {"/heap", func(e *targets.Endpoint) {
+			e.Recording, e.Profile.Delta = time.Minute, false
+		}, kind.Cumulative, true, kind.Gauge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			site := sourcetest.NewSite(t, func(w http.ResponseWriter, _ *http.Request) {
+			site := sourcetest.NewSite(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Has("seconds") {
+					time.Sleep(recording)
+				}
 				heap := &profile.Profile{
 					SampleType: []*profile.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}},
 					TimeNanos:  time.Now().UnixNano(),

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -59,7 +60,7 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	p := ingest.Payload{Data: data, Identity: task.identity, ProfileName: task.endpoint.Profile.Name,
 		Reservation: reservation}
 	p.Temporality = cmp.Or(task.endpoint.Profile.Temporality, ingest.TemporalityOfPath(task.endpoint.URL.Path))
-	p.IsDifference = task.endpoint.Recording > 0 // net/http/pprof subtracts, states included
+	p.IsDifference = fetch.HasRecorded(task.endpoint.Recording, result.took)
 	if task.endpoint.Profile.Delta && (p.Temporality == "" || p.Temporality == kind.StatedCumulative) {
 		if task.baseline == nil { // a target that never answers has none
 			task.baseline = decode.NewBaseline(0)
