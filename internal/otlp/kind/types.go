@@ -95,6 +95,31 @@ func CPUTime(sampleType, unit, periodType, periodUnit string) (nanos int64, time
 	return 0, false
 }
 
+// CPURank returns how well the values of a type have the processor time of the profile process_cpu, 0 if they have not: a
+// type that is known to be processor time, then samples of it, then types that are unknown. Others, such as the wall time
+// and the locks that Datadog's libraries and .NET's write into the same pprof, have not.
+func CPURank(sampleType, unit, periodUnit string) int {
+	sampleType = PlainType(sampleType)
+	known, isKnown := knownTypes[sampleType]
+	isCPU := known.profile == ProcessCPU
+	isCount := UnitName(unit) == "count" && IsTime(periodUnit)
+	switch {
+	case sampleType == "cpu" && IsTime(unit):
+		return 5
+	case isCPU && IsTime(unit):
+		return 4
+	case (isCPU || sampleType == "samples" || sampleType == "sample") && isCount:
+		return 3
+	case isKnown:
+		return 0
+	case IsTime(unit):
+		return 2
+	case isCount:
+		return 1
+	}
+	return 0
+}
+
 // CPUTimeOf is CPUTime of a profile. Indices may be out of range.
 func CPUTimeOf(p pprofile.Profile, d pprofile.ProfilesDictionary) (nanos int64, timesPeriod bool) {
 	declared := DeclaredOf(p, d)

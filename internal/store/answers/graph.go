@@ -28,6 +28,9 @@ type Summary struct {
 	periods [2]int64
 }
 
+// Period is the largest period of profiles that count samples, 0 for other types.
+func (s *Summary) Period() int64 { return s.periods[1] }
+
 // Graph is a tree and a summary of what it was made of. For a comparison, that is the selection without its base.
 type Graph struct {
 	*Tree

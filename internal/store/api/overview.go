@@ -147,11 +147,8 @@ func typeRank(in *answers.Series, profile string) int {
 	switch {
 	case profile == kind.Memory && in.Values == kind.Gauge && in.Type.Unit == "bytes":
 		return 1 + map[string]int{"inuse_space": 1}[in.Type.Type]
-	case profile == kind.ProcessCPU && in.Values != kind.Gauge && kind.IsTime(in.Type.Unit):
-		return 2 + map[string]int{"cpu": 1}[in.Type.Type]
-	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "count" &&
-		kind.IsTime(in.PeriodType.Unit):
-		return 1
+	case profile == kind.ProcessCPU && in.Values != kind.Gauge:
+		return kind.CPURank(in.Type.Type, in.Type.Unit, in.PeriodType.Unit)
 	}
 	return 0
 }

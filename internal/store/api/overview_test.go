@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,26 @@ func jsonOf(t *testing.T, s *store.Store) func(path string, into any) {
 }
 
 func constant[T any](v T) func(int) T { return func(int) T { return v } }
+
+// Datadog's libraries write wall time into the same pprof. Of samples of processor time and another time, the samples
+// count.
+func TestOverviewOfOtherTimes(t *testing.T) {
+	for _, typ := range []string{"cpu-time/nanoseconds", "cpu-samples/count"} {
+		typ, unit, _ := strings.Cut(typ, "/")
+		value := map[string]int64{"nanoseconds": 30e9, "count": 3000}[unit]
+		b := profiletest.New().Resource("service.name", "shop").Scope("s", "1", kind.NameAttribute, "process_cpu")
+		for _, in := range []struct {
+			typ, unit string
+			value     int64
+		}{{"wall-time", "nanoseconds", 600e9}, {typ, unit, value}} {
+			b.Profile(in.typ, in.unit).Time(uint64(noon.UnixNano()-60e9), 60e9).Period(1e7, "cpu", "nanoseconds").
+				Sample(profiletest.Value(in.value, "work"))
+		}
+		o := overviewOf(t, b)("?seconds=60")
+		require.NotNil(t, o.List[0].CPU, typ)
+		assert.InDelta(t, 0.5, o.List[0].CPU.Now, 1e-3, typ)
+	}
+}
 
 // The overview has cores and bytes, those of the time before, and the sums of all services.
 func TestOverview(t *testing.T) {

@@ -62,18 +62,39 @@ func Of(ctx context.Context, q *answers.Querier, sel model.Selection, now time.T
 	return s.found, nil
 }
 
-const nanoseconds = "nanoseconds"
-
-// typeOf returns the default type of a profile, or the one of another unit.
-func (s *search) typeOf(profile, unit string) *answers.ProfileInfo {
+// typeOf returns the type of a profile that ranks highest, or nil if all are 0.
+func (s *search) typeOf(profile string, rank func(*answers.ProfileInfo) int) (best *answers.ProfileInfo) {
+	highest := 0
 	for i := range s.types {
 		in := &s.types[i]
-		isUnit := in.Type.Unit == unit || unit == nanoseconds && kind.NanosPer(in.Type.Unit) == 1
-		if in.Service == s.sel.Service && in.Profile == profile && (unit == "" && in.Default || unit != "" && isUnit) {
-			return in
+		if in.Service != s.sel.Service || in.Profile != profile {
+			continue
+		}
+		if n := rank(in); n > highest {
+			best, highest = in, n
 		}
 	}
-	return nil
+	return best
+}
+
+// processorTime returns the type that has the processor time, or counts samples of it.
+func (s *search) processorTime() *answers.ProfileInfo {
+	return s.typeOf(kind.ProcessCPU, func(in *answers.ProfileInfo) int {
+		if in.Values == kind.Gauge {
+			return 0
+		}
+		return kind.CPURank(in.Type.Type, in.Type.Unit, in.PeriodType.Unit)
+	})
+}
+
+// counts returns the type that counts samples of processor time.
+func (s *search) counts() *answers.ProfileInfo {
+	return s.typeOf(kind.ProcessCPU, func(in *answers.ProfileInfo) int {
+		if _, isCount := kind.CPUTime(in.Type.Type, in.Type.Unit, "cpu", in.PeriodType.Unit); !isCount {
+			return 0
+		}
+		return 1
+	})
 }
 
 // of returns the selection of a type.
@@ -83,30 +104,37 @@ func (s *search) of(in *answers.ProfileInfo) model.Selection {
 	return sel
 }
 
-// sum returns the sum of a selection. A time line would have more: its steps begin before it and end after it.
-func (s *search) sum(sel model.Selection) (float64, error) {
-	g, err := s.FlameGraph(s.ctx, sel, 1)
-	if err != nil {
-		return 0, err
+// nanosOf returns the nanoseconds of a total of g, whose type is that of in or the time for which its samples stand.
+func nanosOf(in *answers.ProfileInfo, g *answers.Graph, total int64) float64 {
+	if nanos := kind.NanosPer(g.Type.Unit); nanos > 0 {
+		return float64(total) * float64(nanos)
 	}
-	return float64(g.Total[0]), nil
+	return float64(total) * float64(g.Period()) * float64(kind.NanosPer(in.PeriodType.Unit))
 }
 
 // samples returns how many samples a selection of processor time has: they are counted beside it, or it is taken every
 // 10 ms.
-func (s *search) samples(sel model.Selection, total int64) (float64, error) {
-	if in := s.typeOf(kind.ProcessCPU, "count"); in != nil {
+func (s *search) samples(sel model.Selection, nanos float64) (float64, error) {
+	if in := s.counts(); in != nil {
 		sel.Type = in.Type.String()
-		if n, err := s.sum(sel); err != nil || n > 0 {
-			return n, err
+		g, err := s.FlameGraph(s.ctx, sel, 1)
+		if err != nil {
+			return 0, err
+		}
+		n := float64(g.Total[0])
+		if kind.IsTime(g.Type.Unit) { // samples of different periods are answered as the time for which they stand
+			n = nanosOf(in, g, g.Total[0]) / float64(max(g.Period()*kind.NanosPer(in.PeriodType.Unit), 1))
+		}
+		if n > 0 {
+			return n, nil
 		}
 	}
-	return float64(total) / 1e7, nil
+	return nanos / 1e7, nil
 }
 
 // growth compares the last two versions, or the time with that of the day before.
 func (s *search) growth() error {
-	in := s.typeOf(kind.ProcessCPU, nanoseconds)
+	in := s.processorTime()
 	if in == nil {
 		return nil
 	}
@@ -145,11 +173,11 @@ func (s *search) growth() error {
 	if err != nil {
 		return err
 	}
-	samplesNow, err := s.samples(sel, g.Total[0])
+	samplesNow, err := s.samples(sel, nanosOf(in, g, g.Total[0]))
 	if err != nil {
 		return err
 	}
-	samplesBefore, err := s.samples(base, g.BaseTotal[0])
+	samplesBefore, err := s.samples(base, nanosOf(in, g, g.BaseTotal[0]))
 	if err != nil {
 		return err
 	}
@@ -189,7 +217,7 @@ func (s *search) versions(sel model.Selection) ([]query.Version, error) {
 
 // leaves looks for functions that should not take much.
 func (s *search) leaves() error {
-	in := s.typeOf(kind.ProcessCPU, nanoseconds)
+	in := s.processorTime()
 	if in == nil {
 		return nil
 	}
@@ -197,8 +225,9 @@ func (s *search) leaves() error {
 	if err != nil {
 		return err
 	}
-	samples, err := s.samples(s.of(in), g.Total[0])
-	if err != nil || g.Total[0] < minSeconds*1e9 || samples < minSamples {
+	nanos := nanosOf(in, g, g.Total[0])
+	samples, err := s.samples(s.of(in), nanos)
+	if err != nil || nanos < minSeconds*1e9 || samples < minSamples {
 		return err
 	}
 	for i := range leafRules {
@@ -216,15 +245,20 @@ func (s *search) leaves() error {
 
 // waiting looks at how long goroutines or threads wait for locks.
 func (s *search) waiting() error {
-	in := s.typeOf(kind.Mutex, nanoseconds)
-	if in == nil || in.Values == kind.Gauge {
+	in := s.typeOf(kind.Mutex, func(in *answers.ProfileInfo) int {
+		if in.Values == kind.Gauge || !kind.IsTime(in.Type.Unit) {
+			return 0
+		}
+		return 1
+	})
+	if in == nil {
 		return nil
 	}
-	sum, err := s.sum(s.of(in))
+	g, err := s.FlameGraph(s.ctx, s.of(in), 1) // a time line would have more: its steps begin before the time and end after it
 	if err != nil {
 		return err
 	}
-	if waiting := sum / float64(s.sel.Until-max(s.sel.From, in.From)); waiting >= minWaiting {
+	if waiting := nanosOf(in, g, g.Total[0]) / float64(s.sel.Until-max(s.sel.From, in.From)); waiting >= minWaiting {
 		s.add("waiting", s.link(in), fmt.Sprintf("%.1f goroutines or threads wait for a lock on average.", waiting),
 			"The profile has who holds them.")
 	}
@@ -233,7 +267,12 @@ func (s *search) waiting() error {
 
 // leak looks for goroutines that only become more.
 func (s *search) leak() error {
-	in := s.typeOf(kind.Goroutine, "")
+	in := s.typeOf(kind.Goroutine, func(in *answers.ProfileInfo) int {
+		if in.Default {
+			return 1
+		}
+		return 0
+	})
 	if in == nil || s.sel.Until-max(s.sel.From, in.From) < minLeakMinutes*int64(time.Minute) {
 		return nil
 	}

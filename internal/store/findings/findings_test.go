@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/findings"
@@ -96,6 +98,49 @@ func TestLeaves(t *testing.T) {
 		find(t, one(map[string]float64{"main.regexp.Compiler": 10, "main.encoding/json": 10, "main.memmoves": 10,
 			"runtime.gcBgMarkWorkers": 10})),
 		"names that only look like it")
+}
+
+// typed returns minutes of a pprof of processor time with a type for each of values, whose samples are in a leaf of its
+// own.
+func typed(periodType, periodUnit string, types ...[3]any) pprofile.Profiles {
+	b := profiletest.New().Resource("service.name", "shop").Scope("s", "1", kind.NameAttribute, "process_cpu")
+	for m := range 20 {
+		for _, in := range types {
+			typ, unit, _ := strings.Cut(in[0].(string), "/")
+			b.Profile(typ, unit).Time(uint64(noon.Add(time.Duration(m-20)*time.Minute).UnixNano()), 60e9).
+				Sample(profiletest.Value(int64(in[1].(int)), in[2].(string), "main.main"))
+			if periodType != "" {
+				b.Period(10_000_000, periodType, periodUnit)
+			}
+		}
+	}
+	return b.Build()
+}
+
+// Shares are those of the processor time, regardless of the other types of the same pprof and of how it is written.
+func TestProcessorTimeAmongOtherTypes(t *testing.T) {
+	const json, work = "encoding/json.Marshal", "main.work"
+	type of = [3]any
+	for name, test := range map[string]struct {
+		pd   pprofile.Profiles
+		want bool
+	}{
+		"wall time first": {typed("", "", of{"wall/nanoseconds", int(6e9), json}, of{"cpu/nanoseconds", int(6e9), work}), false},
+		"wall time first, cpu-time": {typed("", "", of{"wall-time/nanoseconds", int(6e9), work},
+			of{"cpu-time/nanoseconds", int(6e9), json}), true},
+		"waits for locks": {typed("cpu", "nanoseconds", of{"lock_time/nanoseconds", int(6e9), json},
+			of{"cpu/nanoseconds", int(6e9), work}), false},
+		"few exceptions": {typed("cpu", "nanoseconds", of{"exception/count", 1, work}, of{"cpu/nanoseconds", int(6e9), json}), true},
+		"many allocations": {typed("cpu", "nanoseconds", of{"alloc-samples/count", 1000, work},
+			of{"cpu/nanoseconds", int(6e9), json}, of{"cpu-samples/count", 3, json}), false},
+		"microseconds":           {typed("", "", of{"cpu/microseconds", int(6e6), json}), true},
+		"samples alone, as eBPF": {typed("cpu", "nanoseconds", of{"samples/count", 30, json}), true},
+		"too few samples":        {typed("cpu", "nanoseconds", of{"samples/count", 20, json}), false},
+		"samples of a wall":      {typed("wall", "nanoseconds", of{"wall/nanoseconds", int(6e9), json}), false},
+	} {
+		_, found := find(t, test.pd)["json"]
+		assert.Equal(t, test.want, found, name)
+	}
 }
 
 // versions returns 20 minutes of two versions, in which a function takes the given share of the samples.
