@@ -18,7 +18,7 @@ func (s *server) findings(r *request) (*answer, error) {
 		return nil, err
 	}
 	sel.From, sel.Until = r.bounded(&sel)
-	found, err := findings.Of(r.Context(), s.Store, sel, r.now)
+	found, _, err := findings.Of(r.Context(), s.Store, sel, r.now)
 	if err != nil {
 		return nil, err
 	}

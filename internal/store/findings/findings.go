@@ -43,24 +43,30 @@ type search struct {
 	now   time.Time
 	types []answers.ProfileInfo
 	found []Finding
+	// unjudged has what there are too few profiles for.
+	unjudged []string
 }
 
-// Of returns what there is to say of a service in a time, which the selection has with its service. It is silent about
-// everything else.
-func Of(ctx context.Context, q *answers.Querier, sel model.Selection, now time.Time) ([]Finding, error) {
+// Of returns what there is to say of a service in a time, which the selection has with its service, and what could not
+// be judged. It is silent about everything else.
+func Of(
+	ctx context.Context, q *answers.Querier, sel model.Selection, now time.Time,
+) (found []Finding, unjudged []string, err error) {
 	types, err := q.Catalog(ctx, sel.Service, sel.Meter)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sel.GroupBy, sel.Attributes = "", nil
 	s := &search{Querier: q, ctx: ctx, sel: sel, now: now, types: types}
 	for _, look := range []func() error{s.growth, s.leaves, s.waiting, s.leak} {
 		if err := look(); err != nil && !errors.Is(err, model.ErrNothing) {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return s.found, nil
+	return s.found, s.unjudged, nil
 }
+
+func (s *search) miss(what string) { s.unjudged = append(s.unjudged, what) }
 
 // typeOf returns the type of a profile that ranks highest, or nil if all are 0.
 func (s *search) typeOf(profile string, rank func(*answers.ProfileInfo) int) (best *answers.ProfileInfo) {
@@ -132,10 +138,18 @@ func (s *search) samples(sel model.Selection, nanos float64) (float64, error) {
 	return nanos / 1e7, nil
 }
 
+const (
+	noGrowth = "growth of functions: there are no 500 samples of two versions, nor of this time and a day earlier"
+	noShares = "shares of processor time, such as garbage collection: there are no 5 s of it in 500 samples"
+	noLocks  = "waits for locks: there is no profile mutex"
+	noLeak   = "goroutines: there are no 15 minutes of the profile goroutine"
+)
+
 // growth compares the last two versions, or the time with that of the day before.
 func (s *search) growth() error {
 	in := s.processorTime()
 	if in == nil {
+		s.miss(noGrowth)
 		return nil
 	}
 	sel := s.of(in)
@@ -154,6 +168,7 @@ func (s *search) growth() error {
 		link.Set("base.attr."+query.VersionKey, previous.Value)
 		sel.From, base.From = max(sel.From, last.From+startUp), max(base.From, previous.From+startUp)
 		if max(sel.From, base.From) >= sel.Until {
+			s.miss(noGrowth)
 			return nil
 		}
 		link.Set("from", millis(sel.From))
@@ -163,7 +178,8 @@ func (s *search) growth() error {
 		}
 	} else {
 		if in.From > sel.From-day {
-			return nil // there was nothing yet
+			s.miss(noGrowth) // there was nothing yet
+			return nil
 		}
 		base.From, base.Until = sel.From-day, sel.Until-day
 		link.Set("base.from", millis(base.From))
@@ -181,7 +197,8 @@ func (s *search) growth() error {
 	if err != nil {
 		return err
 	}
-	if g.Profiles == 0 || g.BaseTotal[0] == 0 {
+	if g.Profiles == 0 || g.BaseTotal[0] == 0 || min(samplesNow, samplesBefore) < minSamples {
+		s.miss(noGrowth)
 		return nil
 	}
 	earlier, err := s.FlameGraph(s.ctx, base, 1)
@@ -219,6 +236,7 @@ func (s *search) versions(sel model.Selection) ([]query.Version, error) {
 func (s *search) leaves() error {
 	in := s.processorTime()
 	if in == nil {
+		s.miss(noShares)
 		return nil
 	}
 	g, err := s.FlameGraph(s.ctx, s.of(in), maxNodes)
@@ -227,8 +245,12 @@ func (s *search) leaves() error {
 	}
 	nanos := nanosOf(in, g, g.Total[0])
 	samples, err := s.samples(s.of(in), nanos)
-	if err != nil || nanos < minSeconds*1e9 || samples < minSamples {
+	if err != nil {
 		return err
+	}
+	if nanos < minSeconds*1e9 || samples < minSamples {
+		s.miss(noShares)
+		return nil
 	}
 	for i := range leafRules {
 		rule := &leafRules[i]
@@ -252,6 +274,7 @@ func (s *search) waiting() error {
 		return 1
 	})
 	if in == nil {
+		s.miss(noLocks)
 		return nil
 	}
 	g, err := s.FlameGraph(s.ctx, s.of(in), 1) // a time line would have more: its steps begin before the time and end after it
@@ -274,6 +297,7 @@ func (s *search) leak() error {
 		return 0
 	})
 	if in == nil || s.sel.Until-max(s.sel.From, in.From) < minLeakMinutes*int64(time.Minute) {
+		s.miss(noLeak)
 		return nil
 	}
 	sel := s.of(in)

@@ -42,7 +42,7 @@ func findAt(t *testing.T, pd pprofile.Profiles, arrival time.Time,
 	list, err := s.Services(t.Context(), nil)
 	require.NoError(t, err)
 	sel := model.Selection{Service: list[0].Service, From: noon.Add(-time.Hour).UnixNano(), Until: noon.UnixNano()}
-	found, err := findings.Of(t.Context(), s.Querier, sel, noon)
+	found, _, err := findings.Of(t.Context(), s.Querier, sel, noon)
 	require.NoError(t, err)
 	sel.Profile, sel.Type = "process_cpu", "cpu/nanoseconds"
 	if g, err := s.FlameGraph(t.Context(), sel, 1000); err == nil {
@@ -246,7 +246,7 @@ func TestGrowthWhileVersionsOverlap(t *testing.T) {
 			s.Maintain(now)
 			for hour, want := range map[int]string{-1: test.want, -3: ""} {
 				begin := end.Add(time.Duration(hour) * time.Hour)
-				found, err := findings.Of(t.Context(), s.Querier, model.Selection{Service: "shop", From: begin.UnixNano(),
+				found, _, err := findings.Of(t.Context(), s.Querier, model.Selection{Service: "shop", From: begin.UnixNano(),
 					Until: begin.Add(time.Hour).UnixNano()}, now)
 				require.NoError(t, err)
 				text := ""
@@ -307,7 +307,7 @@ func TestWaiting(t *testing.T) {
 		require.Zero(t, s.Add(profiletest.New().Resource("service.name", "shop").Profile("delay", "nanoseconds").
 			Period(1, "contentions", "count").Time(uint64(at(begin)), 3600e9).
 			Sample(profiletest.Value(int64(seconds)*1e9, "sync.(*Mutex).Unlock")).Build(), noon).Refused)
-		found, err := findings.Of(t.Context(), s.Querier, model.Selection{Service: "shop", From: at(from), Until: at(from + 60)},
+		found, _, err := findings.Of(t.Context(), s.Querier, model.Selection{Service: "shop", From: at(from), Until: at(from + 60)},
 			noon.Add(2*time.Hour))
 		require.NoError(t, err)
 		for _, f := range found {

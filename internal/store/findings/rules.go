@@ -122,7 +122,7 @@ type growth struct {
 // faster has not grown.
 func grown(g *answers.Graph, samplesNow, samplesBefore, ratio float64) (most growth, ok bool) {
 	total, baseTotal := float64(g.Total[0]), float64(g.BaseTotal[0])
-	if total <= 0 || baseTotal <= 0 || samplesNow < minSamples || samplesBefore < minSamples {
+	if total <= 0 || baseTotal <= 0 {
 		return growth{}, false
 	}
 	now, before := map[string]float64{}, map[string]float64{}

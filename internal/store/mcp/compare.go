@@ -83,8 +83,14 @@ func compare(c *call, in *compareIn) error {
 	return nil
 }
 
+// isSame reports whether a base states nothing that distinguishes it from the selection.
+func (b *baseSelection) isSame(sel *selection) bool {
+	return b == nil || (b.Service == "" || b.Service == sel.Service) && b.From == "" && b.Until == "" && b.Seconds == 0 &&
+		len(b.Attributes) == 0
+}
+
 func (in *compareIn) sides(c *call) (sel, base model.Selection, err error) {
-	if in.Base != nil {
+	if !in.Base.isSame(&in.selection) {
 		return in.read(c, in.Base)
 	}
 	if sel, _, err = in.read(c, nil); err != nil {

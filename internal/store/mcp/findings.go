@@ -5,10 +5,15 @@ package mcp
 
 import (
 	"cmp"
+	"fmt"
+	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/findings"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 type findingsIn struct {
@@ -34,7 +39,10 @@ func findingsOf(c *call, in *findingsIn) error {
 		return err
 	}
 	sel.Until = cmp.Or(sel.Until, c.now.UnixNano())
-	list, err := findings.Of(c.ctx, c.Store, sel, c.now)
+	if err := c.requireProfiles(&sel); err != nil {
+		return err
+	}
+	list, unjudged, err := findings.Of(c.ctx, c.Store, sel, c.now)
 	if err != nil {
 		return err
 	}
@@ -44,8 +52,34 @@ func findingsOf(c *call, in *findingsIn) error {
 		f := &list[i]
 		c.linef("%s: %s %s On the page: /#%s", f.Rule, clean(f.Text, 500), f.Advice, f.Link)
 	}
-	if len(list) == 0 {
+	switch {
+	case len(unjudged) > 0:
+		if len(list) == 0 {
+			c.linef("nothing stands out in what there is")
+		}
+		c.linef("not judged: %s", strings.Join(unjudged, "; "))
+	case len(list) == 0:
 		c.linef("nothing stands out: no function has grown, and garbage collection, locks, regular expressions, JSON, copies and goroutines are within bounds")
 	}
 	return nil
+}
+
+// requireProfiles returns an error if a service has no profile in a time: then nothing stands out, and nothing is well.
+func (c *call) requireProfiles(sel *model.Selection) error {
+	list, err := c.Store.Catalog(c.ctx, sel.Service, c.meter)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return noService(sel.Service)
+	}
+	from, until := list[0].From, list[0].Until
+	for i := range list {
+		from, until = min(from, list[i].From), max(until, list[i].Until)
+	}
+	if from < sel.Until && until >= sel.From {
+		return nil
+	}
+	return &query.Error{Status: http.StatusNotFound, Message: "no profile is in the selected time",
+		Hint: fmt.Sprintf("there are profiles from %s to %s", formatTime(from), formatTime(until))}
 }

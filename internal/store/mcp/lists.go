@@ -55,7 +55,7 @@ func listProfiles(c *call, in *listProfilesIn) error {
 		return err
 	}
 	if len(list) == 0 {
-		return fmt.Errorf("%w: there is no service %q", model.ErrNothing, model.Shorten(in.Service))
+		return noService(in.Service)
 	}
 	c.linef("%d sample types of %s; now is %s", len(list), name(in.Service), formatTime(c.now.UnixNano()))
 	c.row("profile", "type", "unit", "values", "samples", "instances", "from", "until")
@@ -137,6 +137,9 @@ func (c *call) requireNames(service string, profile *string) error {
 		for i := range list {
 			names = append(names, name(list[i].Profile))
 		}
+		if len(list) == 0 {
+			return noService(service)
+		}
 		names = slices.Compact(names) // a profile has its types side by side
 	default:
 		return nil
@@ -146,4 +149,8 @@ func (c *call) requireNames(service string, profile *string) error {
 		hint = "there is " + strings.Join(names[:min(len(names), maxNames)], ", ") + "; " + hint
 	}
 	return query.BadRequest("`"+missing+"` is missing", hint)
+}
+
+func noService(service string) error {
+	return fmt.Errorf("%w: there is no service %q", model.ErrNothing, model.Shorten(service))
 }

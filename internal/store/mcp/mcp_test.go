@@ -150,6 +150,30 @@ func requireAnswers(t *testing.T, s mcp.Settings) {
 	}
 }
 
+// What there are too few profiles for is not called well.
+func TestFindingsOfLittle(t *testing.T) {
+	client := connect(t, settings(t))
+	text, isError := call(t, client, "findings", `{"service":"shop","seconds":120}`)
+	require.False(t, isError, text)
+	for _, part := range []string{"growth of functions", "waits for locks", "goroutines"} {
+		assert.Contains(t, text, part)
+	}
+	assert.NotContains(t, text, "shares of processor time", "two minutes have 13 s of it")
+	assert.NotContains(t, text, "no function has grown")
+}
+
+// A base without a time, attributes or a service is as none: the time before, and not the selection itself.
+func TestCompareWithAnEmptyBase(t *testing.T) {
+	client := connect(t, settings(t))
+	want, _ := call(t, client, "compare", `{`+shop+`,"seconds":600}`)
+	require.Contains(t, want, "encoding/json.Marshal")
+	for _, base := range []string{"{}", "null", `{"service":"shop"}`, `{"service":"","attributes":[]}`} {
+		text, isError := call(t, client, "compare", `{`+shop+`,"seconds":600,"base":`+base+`}`)
+		assert.False(t, isError, base)
+		assert.Equal(t, want, text, base)
+	}
+}
+
 // Where one function gains the share that another loses, the one that grew is first, whatever the rounding.
 func TestWhatGrewIsFirst(t *testing.T) {
 	s := store.New(store.Config{Window: 2 * time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
@@ -176,6 +200,10 @@ func TestWrongQuestions(t *testing.T) {
 	for _, wrong := range []struct{ tool, arguments, want string }{
 		{"list_profiles", `{"service":"none"}`,
 			`there is no service "none"; list_services and list_profiles list what there is`},
+		{"hottest_functions", `{"service":"none"}`, `there is no service "none"`},
+		{"findings", `{"service":"none"}`, `there is no service "none"`},
+		{"findings", `{"service":"shop","until":"2026-11-21T11:00:00Z"}`,
+			"there are profiles from 2026-11-21T11:40:00Z to 2026-11-21T12:00:00Z"},
 		{"hottest_functions", `{"service":"shop"}`, "`profile` is missing; there is process_cpu"},
 		{"compare", `{}`, "`service` is missing; there is "},
 		{"list_profiles", `{}`, "`service` is missing; there is "},
@@ -204,6 +232,7 @@ func TestWrongQuestions(t *testing.T) {
 		{"timeline", `{` + shop + `,"points":1e9}`, "`points` must be a number from 1 to 200"},
 		{"compare", `{` + shop + `,"base":{"attributes":["service.version=9"]}}`, "the base has nothing"},
 		{"compare", `{` + shop + `,"until":"2026-11-21T12:00:00Z"}`, "`base` must be given"},
+		{"compare", `{` + shop + `,"until":"2026-11-21T12:00:00Z","base":{}}`, "`base` must be given"},
 		{"compare", `{` + shop + `,"base":{"deeper":{}}}`, "deeper"},
 		{"hottest_functions", `{` + shop + `,"` + strings.Repeat("key", 10_000) + `":1}`, "…"},
 		{"hottest_functions", `{` + shop + `,"type":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`, "type"},
