@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -28,8 +27,7 @@ func shareOf(t *testing.T, samples int64) string {
 			profiletest.Value((1000-samples)*10_000_000/4, "runtime.idle"),
 		)
 	}
-	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(b.Build())
-	require.NoError(t, err)
+	wire := profiletest.Marshal(t, b.Build())
 	return write(t, fmt.Sprint(samples, ".otlp"), string(wire))
 }
 
@@ -39,8 +37,7 @@ func TestGateWithoutDroppedFrames(t *testing.T) {
 		b := profiletest.New().Resource("service.name", "shop").Profile("inuse_space", "bytes").Time(1, 0).Attributes(
 			profiletest.Attr("pprof.profile.drop_frames", "malloc|tcmalloc::.*")).Sample(
 			profiletest.Value(allocated, "tcmalloc::Sampler", "malloc", "grow", "main"), profiletest.Value(600, "main"))
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(b.Build())
-		require.NoError(t, err)
+		wire := profiletest.Marshal(t, b.Build())
 		return write(t, fmt.Sprint(allocated, ".otlp"), string(wire))
 	}
 	r := run(t, nil, "diff", "--fail-if=self(grow)>50%", file(400), file(1400))
@@ -99,8 +96,7 @@ func TestGateIgnoresProfilesWithoutValues(t *testing.T) {
 			b.Profile("cpu", "nanoseconds").Time(1, 10_000_000_000).Period(10_000_000, "cpu", "nanoseconds").
 				Sample(profiletest.Value(0, "runtime.idle"))
 		}
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(b.Build())
-		require.NoError(t, err)
+		wire := profiletest.Marshal(t, b.Build())
 		return write(t, name, string(wire))
 	}
 	base, varied := shareOf(t, 100), []string{shareOf(t, 90), shareOf(t, 160)}

@@ -95,9 +95,7 @@ func write(t *testing.T, name string, content string) string {
 
 func unmarshal(t *testing.T, content string) pprofile.Profiles {
 	t.Helper()
-	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles([]byte(content))
-	require.NoError(t, err)
-	return pd
+	return profiletest.Unmarshal(t, []byte(content))
 }
 
 func parse(t *testing.T, content string) *profile.Profile {
@@ -329,8 +327,7 @@ func TestConvertStreamsStacks(t *testing.T) {
 		d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(d.FunctionTable().Len() - 1))
 		d.StackTable().At(1).LocationIndices().Append(int32(d.LocationTable().Len() - 1))
 	}
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	message := profiletest.Marshal(t, pd)
 	path, folder := write(t, "a.otlp", string(message)), t.TempDir()
 	for _, format := range []string{outCollapsed, outSpeedscope} {
 		for _, args := range [][]string{{path}, {"--out", folder, path}} {
@@ -410,8 +407,7 @@ func TestCheck(t *testing.T) {
 	pd := unmarshal(t, sound)
 	profiletest.SampleAt(pd, 3).SetStackIndex(9999)
 	pd.Dictionary().StringTable().Append("orphan")
-	broken, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	broken := profiletest.Marshal(t, pd)
 	r = run(t, broken, "check", "-")
 	assert.Equal(t, exitFound, r.code)
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
@@ -441,8 +437,7 @@ func TestNothingLeftIsAnError(t *testing.T) {
 			sample.SetStackIndex(9999)
 		}
 	}
-	broken, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	broken := profiletest.Marshal(t, pd)
 	for _, command := range [][]string{
 		{"check"}, {"stats"}, {"convert", "-o", outOTLP}, {"convert", "-o", outPprof}, {"convert", "-o", outText},
 		{"top"}, {"diff", goCPU}, {"serve", "--endpoint", "localhost:0"}, {"send", "--endpoint", "localhost:1"},

@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pproffileexporter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // pprofOfTypes returns a pprof of one sample.
@@ -119,8 +120,7 @@ func TestOneSetOfNames(t *testing.T) {
 
 			// A choice of types does not change the name.
 			first := groupsOf(pd, true)[0]
-			only := pprofile.NewProfiles()
-			pd.CopyTo(only)
+			only := profiletest.Clone(pd)
 			require.NoError(t, (&selection{sampleType: groupsOf(pd, true)[len(groupsOf(pd, true))-1].Type}).apply(only))
 			for _, g := range groupsOf(only, true) {
 				assert.Equal(t, first.Profile, g.Profile, "a choice of types does not change the name")

@@ -35,6 +35,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -226,13 +227,9 @@ func TestServe(t *testing.T) {
 		write(t, "old.folded", "main;work 10\n"), goHeap)
 	url := started(t, cmd, `open (http://\S+)/ `)
 	get := func(path string) string {
-		response, err := http.Get(url + path)
-		require.NoError(t, err)
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode, string(body))
-		return string(body)
+		answer := collectortest.Ask(t, http.MethodGet, url+path, http.NoBody)
+		require.Equal(t, http.StatusOK, answer.StatusCode, answer.Body)
+		return answer.Body
 	}
 	assert.Contains(t, get("/"), "<html")
 	var profiles struct {
@@ -330,8 +327,7 @@ func TestGenerated(t *testing.T) {
 		pd := g.generate(300)
 		require.Equal(t, 1, pd.ResourceProfiles().Len())
 		assert.InDelta(t, 300, pd.SampleCount(), 30)
-		otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		otlp := profiletest.Marshal(t, pd)
 		assert.Contains(t, must(t, "stats", write(t, "x.otlp", string(otlp))), "1 profile,")
 	}
 }

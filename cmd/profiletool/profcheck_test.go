@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -130,8 +129,7 @@ func corpus(t *testing.T) map[string][]byte {
 		pd := build()
 		p := profiletest.ProfileAt(pd, 0)
 		change(&conformant{pd, p, p.Samples().At(0), p.Samples().At(1), pd.Dictionary()})
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		data := profiletest.Marshal(t, pd)
 		messages[name] = data
 	}
 	return messages

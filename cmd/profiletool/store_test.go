@@ -61,8 +61,7 @@ func TestStore(t *testing.T) {
 		Time(uint64(now.UnixNano()), 1e9).Sample(profiletest.Value(7, "leaf"), profiletest.Value(1, "main")).Build()
 	s.Add(pd, now)
 	s.Maintain(now.Add(time.Hour))
-	data, err := sizer.MarshalProfiles(pd)
-	require.NoError(t, err)
+	data := profiletest.Marshal(t, pd)
 	file := write(t, "long.otlp", string(data))
 	for _, sampleType := range []string{long, long + "/count"} {
 		assert.Contains(t, must(t, "top", "-store", dir, "-service", long, "-type", sampleType), "of 8 total")

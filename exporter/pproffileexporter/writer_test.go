@@ -138,8 +138,7 @@ func TestFilesOfHostileNames(t *testing.T) {
 	// The same name twice is two files where they differ, and one where they do not.
 	one := small("twice")
 	f.send(one, one)
-	other := pprofile.NewProfiles()
-	one.CopyTo(other)
+	other := profiletest.Clone(one)
 	profiletest.SampleAt(other, 0).Values().SetAt(0, 77)
 	f.send(other)
 	assert.Len(t, filesIn(t, filepath.Join(folder, "twice")), 2)

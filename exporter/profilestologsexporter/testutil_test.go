@@ -247,8 +247,7 @@ func (r *running) send(t *testing.T, batches ...pprofile.Profiles) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, pd := range batches {
-		sent := pprofile.NewProfiles()
-		pd.CopyTo(sent) // marshalling changes what it marshals
+		sent := profiletest.Clone(pd) // marshalling changes what it marshals
 		require.NoError(t, r.ConsumeProfiles(ctx, sent))
 	}
 }

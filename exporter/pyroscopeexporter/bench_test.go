@@ -67,8 +67,7 @@ func BenchmarkExport(b *testing.B) {
 		e := newTestExporter(b, pyroscopetest.New(b), nil)
 		e.client.HTTP.Transport = accepting{}
 		run("exporter", func(pd pprofile.Profiles) { require.NoError(b, e.push(b.Context(), pd)) })
-		threads := pprofile.NewProfiles()
-		pd.CopyTo(threads)
+		threads := profiletest.Clone(pd)
 		addThreads(threads, 8)
 		run("exporter,threads", func(pprofile.Profiles) { require.NoError(b, e.push(b.Context(), threads)) })
 	}

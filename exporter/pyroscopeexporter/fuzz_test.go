@@ -16,8 +16,7 @@ import (
 // FuzzPush sends any message, which may break every rule of OTLP: push does not panic, and does not change the message.
 func FuzzPush(f *testing.F) {
 	seed := func(pd pprofile.Profiles) {
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(f, err)
+		data := pt.Marshal(f, pd)
 		f.Add(data)
 	}
 	seed(twoServices())
@@ -41,11 +40,9 @@ func FuzzPush(f *testing.F) {
 		if err != nil || len(data) > 64<<10 {
 			t.Skip()
 		}
-		before, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		before := pt.Marshal(t, pd)
 		_ = e.push(t.Context(), pd)
-		after, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		after := pt.Marshal(t, pd)
 		require.Equal(t, before, after)
 	})
 }

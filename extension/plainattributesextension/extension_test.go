@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 
@@ -96,8 +95,7 @@ func TestAttributesArePlain(t *testing.T) {
 	assert.Equal(t, "service.name", firstKey(plain))
 	assert.Equal(t, logs, sameLogs)
 	for _, message := range [][]byte{interned, plain} {
-		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(message)
-		require.NoError(t, err)
+		pd := profiletest.Unmarshal(t, message)
 		assert.Equal(t, map[string]any{"service.name": "shop"}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 	}
 }

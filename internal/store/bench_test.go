@@ -103,14 +103,12 @@ func addInputs(b *testing.B) map[string][][]byte {
 		payload := profiletest.FileBytes(b, "../../testdata/pprof/"+name+".pb.gz")
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(b, err)
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(b, err)
+		wire := profiletest.Marshal(b, pd)
 		inputs[name] = [][]byte{wire}
 	}
 	_, messages := hour(b, 4, 5000)
 	for _, pd := range messages {
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(b, err)
+		wire := profiletest.Marshal(b, pd)
 		inputs["5000-stacks"] = append(inputs["5000-stacks"], wire)
 	}
 	return inputs
@@ -121,9 +119,7 @@ func addInputs(b *testing.B) map[string][][]byte {
 func BenchmarkAdd(b *testing.B) {
 	for name, wires := range addInputs(b) {
 		unmarshal := func(i int) pprofile.Profiles {
-			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wires[i%len(wires)])
-			require.NoError(b, err)
-			return pd
+			return profiletest.Unmarshal(b, wires[i%len(wires)])
 		}
 		b.Run(name+"/impl=store", func(b *testing.B) {
 			var messages []pprofile.Profiles

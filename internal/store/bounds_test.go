@@ -64,8 +64,7 @@ func TestCostFollowsFromTheBytes(t *testing.T) {
 	for name, wire := range worst.Profiles.All(512 << 10) {
 		t.Run(name, func(t *testing.T) {
 			// Texts that attributes refer to are shared, as in a message that has arrived.
-			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
-			require.NoError(t, err)
+			pd := profiletest.Unmarshal(t, wire)
 			size := len(wire)
 			cfg := testConfig()
 			cfg.MaxSeries = 0 // the default
@@ -244,8 +243,7 @@ func FuzzAdd(f *testing.F) {
 	small := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
 		Sample(profiletest.Value(1, "leaf", "main").With(profiletest.Attr("key", "1")).Linked([16]byte{1}, [8]byte{1})).
 		Profile("alloc_space", "bytes").Sample(profiletest.Value(1, "leaf")).Build()
-	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(small)
-	require.NoError(f, err)
+	wire := profiletest.Marshal(f, small)
 	f.Add(wire)
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -63,8 +62,7 @@ func TestQueriesReserveTheirMemory(t *testing.T) {
 	stores := map[string]func(t *testing.T) *Store{"distinct functions": func(t *testing.T) *Store { return fullStore(t, 16<<20) }}
 	for name, wire := range worst.Profiles.All(512 << 10) {
 		stores[name] = func(t *testing.T) *Store {
-			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
-			require.NoError(t, err)
+			pd := profiletest.Unmarshal(t, wire)
 			cfg := testConfig()
 			cfg.MaxSeries = 0
 			s := New(cfg)

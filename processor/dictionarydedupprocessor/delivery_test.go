@@ -167,7 +167,7 @@ func TestAPartialFailureRepeatsTheRest(t *testing.T) {
 		if calls.Add(1) > 1 {
 			return nil
 		}
-		rest := clone(pd)
+		rest := profiletest.Clone(pd)
 		n := 0
 		rest.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().RemoveIf(func(pprofile.Sample) bool {
 			n++
@@ -204,7 +204,7 @@ func TestAloneAnErrorHasEverythingThatWasNotTaken(t *testing.T) {
 				if !tt.partial {
 					return errBusy
 				}
-				taken, rest := clone(pd), clone(pd)
+				taken, rest := profiletest.Clone(pd), profiletest.Clone(pd)
 				keep := func(pd pprofile.Profiles, isFirst bool) {
 					n := 0
 					profiletest.ProfileAt(pd, 0).Samples().RemoveIf(func(pprofile.Sample) bool { n++; return (n == 1) != isFirst })
@@ -215,7 +215,7 @@ func TestAloneAnErrorHasEverythingThatWasNotTaken(t *testing.T) {
 				return xconsumererror.NewProfiles(errBusy, rest)
 			}
 			want := message("shop", 15_000)
-			err := f.processor.ConsumeProfiles(t.Context(), clone(want))
+			err := f.processor.ConsumeProfiles(t.Context(), profiletest.Clone(want))
 			require.ErrorIs(t, err, errBusy)
 			var partial xconsumererror.Profiles
 			require.ErrorAs(t, err, &partial)

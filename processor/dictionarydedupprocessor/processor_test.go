@@ -23,9 +23,9 @@ func alone(c *Config) { c.Timeout = 0 }
 func TestAloneEveryRequestGoesAtOnce(t *testing.T) {
 	f := start(t, alone)
 	first, second := message("shop", 30), message("cart", 20)
-	f.consume(clone(first))
+	f.consume(profiletest.Clone(first))
 	require.Len(t, f.sink.all(), 1, "it has been passed on when the sender gets its answer")
-	f.consume(clone(second))
+	f.consume(profiletest.Clone(second))
 	received := f.sink.all()
 	require.Len(t, received, 2)
 	for i, want := range []pprofile.Profiles{first, second} {
@@ -66,7 +66,7 @@ func TestReadOnlyInputIsNotChanged(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Hour} {
 		f := start(t, func(c *Config) { c.Timeout = timeout })
 		shared := message("shop", 30)
-		before := clone(shared)
+		before := profiletest.Clone(shared)
 		shared.MarkReadOnly()
 		f.consume(shared)
 		f.stop()
@@ -87,19 +87,17 @@ func TestSplitByBytes(t *testing.T) {
 		name := strings.Repeat("x", 40) + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676))
 		pd.Sample(profiletest.Value(int64(i), name, "main.main"))
 	}
-	want := clone(pd.Build())
+	want := profiletest.Clone(pd.Build())
 	f.consume(pd.Build())
 	received := f.sink.all()
 	require.Greater(t, len(received), 2)
-	merged := pprofile.NewProfiles()
-	received[0].CopyTo(merged)
+	merged := profiletest.Clone(received[0])
 	for i, part := range received {
 		require.NoError(t, profiletest.Check(part))
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(part))
-		require.NoError(t, err)
+		wire := profiletest.Marshal(t, part)
 		assert.LessOrEqual(t, len(wire), minMaxBatchBytes)
 		if i > 0 {
-			require.NoError(t, clone(part).MergeTo(merged))
+			require.NoError(t, profiletest.Clone(part).MergeTo(merged))
 		}
 	}
 	require.NoError(t, profiletest.Equal(want, merged, profiletest.MergeProfiles()))
@@ -151,7 +149,7 @@ func TestFaultsAreCounted(t *testing.T) {
 func TestMetricsOfWhatGoesThrough(t *testing.T) {
 	f := start(t, alone)
 	pd := message("shop", 30)
-	in := clone(pd)
+	in := profiletest.Clone(pd)
 	f.consume(pd)
 	out := f.sink.all()[0]
 	assert.EqualValues(t, 30, f.sum("incoming_samples"))

@@ -132,9 +132,3 @@ func message(service string, samples int) pprofile.Profiles {
 	}
 	return b.Build()
 }
-
-func clone(pd pprofile.Profiles) pprofile.Profiles {
-	to := pprofile.NewProfiles()
-	pd.CopyTo(to)
-	return to
-}

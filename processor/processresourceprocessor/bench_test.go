@@ -54,8 +54,7 @@ func BenchmarkMessage(b *testing.B) {
 				cpu := time.Duration(0) // the clock also shows what else the machine does
 				for range b.N {
 					b.StopTimer()
-					own := pprofile.NewProfiles()
-					pd.CopyTo(own)
+					own := profiletest.Clone(pd)
 					b.StartTimer()
 					began := profiletest.ProcessCPU()
 					do(own)

@@ -344,8 +344,7 @@ func TestResourcesWithANameOfTheirOwn(t *testing.T) {
 
 	plain := profiletest.New().Resource("service.name", "scraped", "process.pid", int64(8)).Profile("cpu", "ns").
 		Sample(profiletest.Value(1, "f")).Build()
-	want := pprofile.NewProfiles()
-	plain.CopyTo(want)
+	want := profiletest.Clone(plain)
 	require.NoError(t, profiletest.Equal(want, f.consume(plain)))
 	nothing := profiletest.New().Resource("a", "b").Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
 	nothing.CopyTo(want)

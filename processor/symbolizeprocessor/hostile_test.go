@@ -39,8 +39,7 @@ func requireMessageIsBounded(t *testing.T, h *harness, payload []byte) {
 	samples := pd.SampleCount()
 	profiletest.RequireCostOfEach(t, profiletest.BoundOf(len(payload), 16<<20, 32), func() func() {
 		h.sink.Reset()
-		own := pprofile.NewProfiles()
-		pd.CopyTo(own)
+		own := profiletest.Clone(pd)
 		return func() { require.NoError(t, h.ConsumeProfiles(t.Context(), own)) }
 	})
 	require.Len(t, h.sink.AllProfiles(), 1)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // overlap is what the dictionaries of generated messages share.
@@ -40,7 +41,7 @@ func generated(t testing.TB, n int, o overlap) []pprofile.Profiles {
 		}
 		tree := callTree{functions: 1500, samples: 2150, depth: 28, labelSets: 12, name: name}
 		messages[i] = tree.profile(rand.New(rand.NewPCG(uint64(i), 7)), fmt.Sprintf("service-%d", i%8))
-		size := len(marshal(t, messages[i]))
+		size := len(profiletest.Marshal(t, messages[i]))
 		require.True(t, size >= 290_000 && size <= 380_000, "%d bytes", size)
 	}
 	return messages

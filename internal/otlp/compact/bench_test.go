@@ -25,8 +25,8 @@ import (
 func BenchmarkBytes(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		b.Run(input.name, func(b *testing.B) {
-			merged := marshal(b, mergeChain(b, cloneAll(input.messages)))
-			ours := marshal(b, whole(b, batchOf(all, input.messages...)))
+			merged := profiletest.Marshal(b, mergeChain(b, cloneAll(input.messages)))
+			ours := profiletest.Marshal(b, whole(b, batchOf(all, input.messages...)))
 			for b.Loop() {
 				continue
 			}
@@ -50,7 +50,7 @@ func BenchmarkPprofBytes(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			payload := profiletest.FileBytes(b, filepath.Join(testdata, name+".pb.gz"))
 			plain := len(profiletest.Gunzip(b, payload))
-			ours := len(marshal(b, whole(b, batchOf(all, messages[name]))))
+			ours := len(profiletest.Marshal(b, whole(b, batchOf(all, messages[name]))))
 			for b.Loop() {
 				continue
 			}
@@ -93,7 +93,7 @@ func capturedMessages(b *testing.B) []pprofile.Profiles {
 func cloneAll(messages []pprofile.Profiles) []pprofile.Profiles {
 	copies := make([]pprofile.Profiles, len(messages))
 	for i, pd := range messages {
-		copies[i] = clone(pd)
+		copies[i] = profiletest.Clone(pd)
 	}
 	return copies
 }

@@ -60,7 +60,7 @@ func requireBoundedBatch(t testing.TB, wire []byte, pd pprofile.Profiles, maxByt
 func TestABatchIsBoundedByItsInput(t *testing.T) {
 	for name, wire := range worst.Profiles.All(1 << 18) {
 		for _, overGRPC := range []bool{false, true} {
-			pd := unmarshal(t, wire)
+			pd := profiletest.Unmarshal(t, wire)
 			if overGRPC {
 				// Marshalling leaves references in the attributes, as they are when they have come over gRPC.
 				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
@@ -92,7 +92,7 @@ func TestExpansionOfReferences(t *testing.T) {
 		rp.Resource().Attributes().PutInt("pid", int64(i))
 		rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
 	}
-	b := batchOf(all, unmarshal(t, marshal(t, pd)))
+	b := batchOf(all, profiletest.Unmarshal(t, profiletest.Marshal(t, pd)))
 	assert.Zero(t, b.Stats().Repairs[RepairAttributeExpansion])
 
 	list := pcommon.NewValueSlice()
@@ -101,7 +101,7 @@ func TestExpansionOfReferences(t *testing.T) {
 		list.Slice().AppendEmpty().SetStr(long)
 	}
 	list.CopyTo(pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("list"))
-	b = batchOf(all, unmarshal(t, marshal(t, pd)))
+	b = batchOf(all, profiletest.Unmarshal(t, profiletest.Marshal(t, pd)))
 	assert.Equal(t, 1, b.Stats().Repairs[RepairAttributeExpansion])
 }
 

@@ -24,7 +24,7 @@ func TestCapturedAlone(t *testing.T) {
 			out := whole(t, batchOf(all, pd))
 			require.NoError(t, profiletest.Check(out))
 			require.NoError(t, profiletest.Equal(pd, out))
-			before, after := len(marshal(t, pd)), len(marshal(t, out))
+			before, after := len(profiletest.Marshal(t, pd)), len(profiletest.Marshal(t, out))
 			require.LessOrEqual(t, after, before+before/100)
 			t.Logf("%d bytes, were %d", after, before)
 		})
@@ -44,14 +44,14 @@ func TestCapturedTogether(t *testing.T) {
 	for _, pd := range payloads {
 		for range 2 {
 			b.Add(pd)
-			bytes += len(marshal(t, pd))
+			bytes += len(profiletest.Marshal(t, pd))
 			want = append(want, pd)
 		}
 	}
 	out := whole(t, b)
 	require.NoError(t, profiletest.Check(out))
 	require.NoError(t, profiletest.EqualAll(want, []pprofile.Profiles{out}))
-	require.Less(t, len(marshal(t, out)), bytes*6/10, "every payload stands in it twice")
+	require.Less(t, len(profiletest.Marshal(t, out)), bytes*6/10, "every payload stands in it twice")
 }
 
 // The order of entries saves a tenth of what is sent, compared with that in which they were interned.
@@ -60,11 +60,11 @@ func TestOrderHelpsCompression(t *testing.T) {
 	payloads := captured(t)
 	for _, name := range slices.Sorted(maps.Keys(payloads)) {
 		if pd := payloads[name]; name != hugeHeap {
-			interned.Add(clone(pd))
+			interned.Add(profiletest.Clone(pd))
 			ordered.Add(pd)
 		}
 	}
-	before, after := marshal(t, whole(t, interned)), marshal(t, whole(t, ordered))
+	before, after := profiletest.Marshal(t, whole(t, interned)), profiletest.Marshal(t, whole(t, ordered))
 	t.Logf("zstd: %d bytes instead of %d; gzip: %d instead of %d", len(worst.Zstd(after)), len(worst.Zstd(before)),
 		len(profiletest.Gzip(after)), len(profiletest.Gzip(before)))
 	assert.Less(t, len(worst.Zstd(after)), len(worst.Zstd(before))*14/15)
@@ -75,7 +75,7 @@ func TestOrderHelpsCompression(t *testing.T) {
 // TestCapturedSplit splits all captured payloads at limits that cut between and inside of profiles.
 func TestCapturedSplit(t *testing.T) {
 	for name, pd := range captured(t) {
-		size := len(marshal(t, pd))
+		size := len(profiletest.Marshal(t, pd))
 		for _, divisor := range []int{2, 5, 40} {
 			limit := size / divisor
 			if limit < 1500 || name == hugeHeap && divisor != 5 {

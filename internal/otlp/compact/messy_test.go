@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // messy draws a message that breaks about every rule there is: tables that are missing or do not begin with
@@ -203,7 +204,7 @@ type naive struct {
 }
 
 func expected(pd pprofile.Profiles) pprofile.Profiles {
-	pd = clone(pd)
+	pd = profiletest.Clone(pd)
 	pad(pd.Dictionary())
 	n := naive{pd.Dictionary(), pd.Dictionary().StringTable().Len()}
 	for _, l := range n.dict.LocationTable().All() {

@@ -62,7 +62,7 @@ func TestAnyInput(t *testing.T) {
 		stats := b.TakeStats()
 		var unreadable [NumDropReasons]int
 		for _, pd := range messages {
-			left := clone(pd)
+			left := profiletest.Clone(pd)
 			dropped, profiles := DropUnreadable(left)
 			for why, n := range dropped {
 				unreadable[why] += n
@@ -93,7 +93,7 @@ func check(t *rapid.T, part Part, options Options) {
 	if options.MaxBytes == 0 {
 		return
 	}
-	wire, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(part.Profiles))
+	wire, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.Clone(part.Profiles))
 	if size := max(len(wire), sizer.ProfilesSize(part.Profiles)); size > part.Bytes ||
 		part.Bytes > size+64+slack(part.Profiles) {
 		t.Fatalf("the part is said to have %d bytes and has %d", part.Bytes, size)
@@ -111,13 +111,13 @@ func deterministic(t *rapid.T, options Options, messages []pprofile.Profiles, wa
 	}
 	b.Reset(options)
 	for _, pd := range messages {
-		b.Consume(clone(pd))
+		b.Consume(profiletest.Clone(pd))
 	}
 	got := parts(b)
 	require.Len(t, got, len(want))
 	for i := range got {
-		a, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(want[i].Profiles))
-		b, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(got[i].Profiles))
+		a, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.Clone(want[i].Profiles))
+		b, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.Clone(got[i].Profiles))
 		if !bytes.Equal(a, b) {
 			t.Fatalf("part %d differs", i)
 		}
@@ -151,7 +151,7 @@ func requireConformantLayout(t *testing.T, pd pprofile.Profiles) {
 // FuzzMutatedOTLP batches a well-formed message and whatever pdata reads from any bytes.
 func FuzzMutatedOTLP(f *testing.F) {
 	for name, pd := range captured(f) {
-		if wire := marshal(f, pd); len(wire) < 5_000 {
+		if wire := profiletest.Marshal(f, pd); len(wire) < 5_000 {
 			f.Add(wire, uint16(0), true)
 			f.Add(wire, uint16(len(wire)/3), name == "go-heap")
 		}

@@ -6,6 +6,7 @@ package compact
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,13 +198,13 @@ func TestManyResourcesFitInBothForms(t *testing.T) {
 func TestConsumingAllocatesLittle(t *testing.T) {
 	message := fromPprof(t, "go-build-merged-cpu-large.pb.gz")
 	var c consumer
-	c.run([]pprofile.Profiles{clone(message)})
-	copies := []pprofile.Profiles{clone(message), clone(message), clone(message), clone(message)}
+	c.run([]pprofile.Profiles{profiletest.Clone(message)})
+	copies := cloneAll(slices.Repeat([]pprofile.Profiles{message}, 4))
 	consume := testing.AllocsPerRun(2, func() {
 		c.run(copies[:1])
 		copies = copies[1:]
 	})
-	copying := testing.AllocsPerRun(1, func() { clone(message) })
+	copying := testing.AllocsPerRun(1, func() { profiletest.Clone(message) })
 	assert.Less(t, consume, copying/6, "a copy takes %.0f allocations", copying)
 }
 
@@ -216,14 +217,14 @@ func TestResetForgets(t *testing.T) {
 	require.Empty(t, parts(b))
 	small := profiletest.New().Sample(profiletest.Value(1, "main")).Build()
 	b.Add(small)
-	assert.Equal(t, marshal(t, whole(t, batchOf(all, small))), marshal(t, whole(t, b)))
+	assert.Equal(t, profiletest.Marshal(t, whole(t, batchOf(all, small))), profiletest.Marshal(t, whole(t, b)))
 }
 
 // The estimate that decides when a batch is sent is close to the batch's size.
 func TestApproximateBytes(t *testing.T) {
 	for name, pd := range captured(t) {
 		b := batchOf(all, pd)
-		size := len(marshal(t, whole(t, b)))
+		size := len(profiletest.Marshal(t, whole(t, b)))
 		assert.GreaterOrEqual(t, b.ApproximateBytes(), size*95/100, name)
 		assert.LessOrEqual(t, b.ApproximateBytes(), size*14/10+200, name)
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // byCount is what byFrequency must come up to: everything sorted by count.
@@ -179,9 +180,7 @@ func TestCopyToOverwrites(t *testing.T) {
 func marshalDictionary(t *testing.T, d pprofile.ProfilesDictionary) []byte {
 	pd := pprofile.NewProfiles()
 	d.CopyTo(pd.Dictionary())
-	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
-	return wire
+	return profiletest.Marshal(t, pd)
 }
 
 // Two maps with the same entries are one value, whatever their order.

@@ -49,13 +49,6 @@ func fromPprof(t testing.TB, file string) pprofile.Profiles {
 	return pd
 }
 
-// clone keeps what marshalling would change.
-func clone(pd pprofile.Profiles) pprofile.Profiles {
-	to := pprofile.NewProfiles()
-	pd.CopyTo(to)
-	return to
-}
-
 // batchOf gathers messages.
 func batchOf(options Options, messages ...pprofile.Profiles) *Batch {
 	b := &Batch{}
@@ -87,7 +80,7 @@ func parts(b *Batch) []Part {
 func encodedSizes(t testing.TB, pd pprofile.Profiles) (inPlace, referenced int) {
 	t.Helper()
 	inPlace = sizer.ProfilesSize(pd)
-	return inPlace, len(marshal(t, pd))
+	return inPlace, len(profiletest.Marshal(t, pd))
 }
 
 // slack is by how much Part.Bytes may be too high for the texts of resources and scopes.
@@ -103,20 +96,6 @@ func slack(pd pprofile.Profiles) (n int) {
 		}
 	}
 	return n
-}
-
-func marshal(t testing.TB, pd pprofile.Profiles) []byte {
-	t.Helper()
-	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(pd))
-	require.NoError(t, err)
-	return wire
-}
-
-func unmarshal(t testing.TB, wire []byte) pprofile.Profiles {
-	t.Helper()
-	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
-	require.NoError(t, err)
-	return pd
 }
 
 // requireMerged requires that the parts together resolve to the messages.

@@ -36,8 +36,7 @@ func TestUnmarshalIsBounded(t *testing.T) {
 				profiles, _, _ = Unmarshal(data, &pdatasize.Meter{Reserve: reserve})
 			})
 			if profiles != (pprofile.Profiles{}) {
-				written, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiles)
-				require.NoError(t, err)
+				written := profiletest.Marshal(t, profiles)
 				require.LessOrEqual(t, len(written), 1<<20+16*size, "what is handed on")
 			}
 		})
@@ -89,7 +88,7 @@ func TestCorrelatedKeys(t *testing.T) {
 	for layout, write := range map[Layout]func(n int, keys profiletest.Keys) []byte{
 		V1_3: keyed1x3,
 		V1_10: func(n int, keys profiletest.Keys) []byte {
-			return marshal(t, profiletest.KeyedProfiles(n, keys))
+			return profiletest.Marshal(t, profiletest.KeyedProfiles(n, keys))
 		},
 	} {
 		t.Run(layout.String(), func(t *testing.T) {
@@ -104,13 +103,6 @@ func TestCorrelatedKeys(t *testing.T) {
 			})
 		})
 	}
-}
-
-func marshal(t *testing.T, pd pprofile.Profiles) []byte {
-	t.Helper()
-	data, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
-	require.NoError(t, err)
-	return data
 }
 
 // keyed1x3 refers by ids, and a sample has labels.

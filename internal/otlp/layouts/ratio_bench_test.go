@@ -86,9 +86,7 @@ func currentMessage(b *testing.B, name string) []byte {
 		batch.Add(pd)
 	}
 	for part := range batch.Parts() {
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(part.Profiles)
-		require.NoError(b, err)
-		return data
+		return profiletest.Marshal(b, part.Profiles)
 	}
 	b.Fatal("there are no profiles")
 	return nil

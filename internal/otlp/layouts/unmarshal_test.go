@@ -88,8 +88,7 @@ func TestValuesThatCountTimestamps(t *testing.T) {
 		}
 		for of, unmarshal := range map[string]func() (pprofile.Profiles, Stats, error){
 			"protobuf": func() (pprofile.Profiles, Stats, error) {
-				data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-				require.NoError(t, err)
+				data := profiletest.Marshal(t, pd)
 				return UnmarshalCurrent(data, nil)
 			},
 			"JSON": func() (pprofile.Profiles, Stats, error) {

@@ -26,11 +26,7 @@ func sent(t testing.TB) (pd pprofile.Profiles, marshalled []byte) {
 	inner.PutStr("text", strings.Repeat("long", 100))
 	inner.PutEmptySlice("array").AppendEmpty().SetStr("element")
 	rp.ScopeProfiles().At(0).Scope().Attributes().PutStr("profile_name", "memory")
-	copied := pprofile.NewProfiles()
-	pd.CopyTo(copied)
-	marshalled, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(copied)
-	require.NoError(t, err)
-	return pd, marshalled
+	return pd, profiletest.Marshal(t, pd)
 }
 
 // hasReferences reports whether a message has references where Rewrite resolves them.
@@ -51,8 +47,7 @@ func TestRewrite(t *testing.T) {
 	plain, err := Rewrite(marshalled)
 	require.NoError(t, err)
 	assert.False(t, hasReferences(plain, messages.Profiles))
-	got, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(plain)
-	require.NoError(t, err)
+	got := profiletest.Unmarshal(t, plain)
 	for i, rp := range pd.ResourceProfiles().All() {
 		assert.Equal(t, rp.Resource().Attributes().AsRaw(), got.ResourceProfiles().At(i).Resource().Attributes().AsRaw())
 		for j, sp := range rp.ScopeProfiles().All() {

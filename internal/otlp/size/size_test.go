@@ -153,8 +153,7 @@ func TestOfProfiles(t *testing.T) {
 		"resources":           fill(size, field(1, field(1, field(1, field(1, []byte("key")))))),
 	} {
 		before := profiletest.HeapBytes()
-		pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(data)
-		require.NoError(t, err, name)
+		pd := profiletest.Unmarshal(t, data)
 		ratio := float64(OfProfiles(pd)) / float64(profiletest.HeapBytes()-before)
 		t.Logf("%s: %.1f times the message, %.2f times the heap", name, float64(OfProfiles(pd))/float64(len(data)), ratio)
 		assert.Greater(t, ratio, 0.7, name)

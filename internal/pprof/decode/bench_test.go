@@ -25,8 +25,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		profiles, stats, err := Decode(input.payload, Options{})
 		require.NoError(b, err)
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiles)
-		require.NoError(b, err)
+		wire := profiletest.Marshal(b, profiles)
 		run := func(name string, f func() error) { measure(b, input.name+"/impl="+name, stats.UncompressedBytes, f) }
 		run("peer", func() error {
 			_, err := profile.ParseData(input.payload)

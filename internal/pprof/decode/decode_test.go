@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -35,12 +34,6 @@ func plainBytes(t testing.TB, payload []byte) []byte {
 	data, err := d.plain(payload, scan.DefaultLimits().MaxProfileBytes, nil)
 	require.NoError(t, err)
 	return data
-}
-
-func otlpBytes(t testing.TB, pd pprofile.Profiles) []byte {
-	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
-	return wire
 }
 
 // withGolden are payloads whose golden files are small enough to be checked by a reader: one of each shape.
@@ -71,11 +64,11 @@ func TestDecodeIsDeterministicOverCompressionAndTime(t *testing.T) {
 		plain := plainBytes(t, payload)
 		first, _, err := Decode(payload, Options{})
 		require.NoError(t, err)
-		want := otlpBytes(t, first)
+		want := profiletest.Marshal(t, first)
 		for _, other := range [][]byte{payload, bytes.Clone(plain), worst.Zstd(plain), profiletest.Gzip(plain)} {
 			pd, _, err := Decode(other, Options{})
 			require.NoError(t, err)
-			assert.True(t, bytes.Equal(want, otlpBytes(t, pd)), "%s: the bytes differ", name)
+			assert.True(t, bytes.Equal(want, profiletest.Marshal(t, pd)), "%s: the bytes differ", name)
 		}
 	}
 }
@@ -85,9 +78,9 @@ func TestDecodeKeepsNothingOfThePayload(t *testing.T) {
 		plain := bytes.Clone(plainBytes(t, payload))
 		pd, _, err := Decode(plain, Options{IncludeOriginalPayload: true})
 		require.NoError(t, err)
-		want := otlpBytes(t, pd)
+		want := profiletest.Marshal(t, pd)
 		clear(plain)
-		assert.True(t, bytes.Equal(want, otlpBytes(t, pd)), "%s: the result shares memory with the payload", name)
+		assert.True(t, bytes.Equal(want, profiletest.Marshal(t, pd)), "%s: the result shares memory with the payload", name)
 	}
 }
 

@@ -303,7 +303,7 @@ func TestDeltaWithoutCumulativeTypesIsNone(t *testing.T) {
 	for range 2 {
 		pd, stats := s.next(payload)
 		assert.Equal(t, DeltaStats{}, stats.Delta)
-		assert.True(t, bytes.Equal(otlpBytes(t, want), otlpBytes(t, pd)))
+		assert.True(t, bytes.Equal(profiletest.Marshal(t, want), profiletest.Marshal(t, pd)))
 	}
 }
 

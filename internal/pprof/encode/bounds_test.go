@@ -37,8 +37,7 @@ func TestEncodeIsBoundedByItsInput(t *testing.T) {
 	dropped := 0
 	for name, wire := range worst.Profiles.All(128 << 10) {
 		t.Run(name, func(t *testing.T) {
-			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
-			require.NoError(t, err)
+			pd := pt.Unmarshal(t, wire)
 			encoded, stats, err := encodeMeasured(t, pd)
 			require.NoError(t, err)
 			require.NotEmpty(t, encoded, "what fits is encoded")

@@ -30,8 +30,7 @@ func FuzzEncode(f *testing.F) {
 			profiletest.Attr("list", []any{"a", 1, map[string]any{"value": 1, "unit": "s"}}),
 			profiletest.Attr("map", map[string]any{"k": []any{nil, true}}))),
 	} {
-		seed, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(f, err)
+		seed := profiletest.Marshal(f, pd)
 		f.Add(seed)
 	}
 	for _, seed := range worst.Profiles.All(8 << 10) {

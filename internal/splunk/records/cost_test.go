@@ -229,8 +229,7 @@ func TestCorrelatedKeys(t *testing.T) {
 			return ld
 		},
 		FormatOTLP.String(): func(n int, keys profiletest.Keys) plog.Logs {
-			body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(profiletest.KeyedProfiles(n, keys))
-			require.NoError(t, err)
+			body := profiletest.Marshal(t, profiletest.KeyedProfiles(n, keys))
 			ld, record := newRecord("", keyFormat, FormatOTLP.String())
 			record.Body().SetEmptyBytes().FromRaw(body)
 			return ld

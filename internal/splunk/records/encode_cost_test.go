@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -30,8 +29,7 @@ var costOptions = []EncodeOptions{
 // Records of any profiles cost memory in proportion to the profiles' size, and their number is bounded.
 func TestEncodeIsBounded(t *testing.T) {
 	for name, wire := range worst.Profiles.All(128 << 10) {
-		pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(wire)
-		require.NoError(t, err)
+		pd := profiletest.Unmarshal(t, wire)
 		pd.MarkReadOnly()
 		size := new(pprofile.ProtoMarshaler).ProfilesSize(pd)
 		want := observations(pd)

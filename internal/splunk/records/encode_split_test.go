@@ -106,8 +106,7 @@ func TestRestOfParts(t *testing.T) {
 // With any profiles, the encoder does not panic, and sends what it can understand.
 func TestEncodeBrokenProfiles(t *testing.T) {
 	pd := shop()
-	broken := pprofile.NewProfiles()
-	pd.CopyTo(broken)
+	broken := profiletest.Clone(pd)
 	profiletest.SampleAt(broken, 0).SetStackIndex(-9)
 	for _, format := range []Format{FormatPprof, FormatOTLP} {
 		encoder := NewEncoder(broken, EncodeOptions{Format: format})
@@ -186,8 +185,7 @@ func TestOTLPBesideOtherRecords(t *testing.T) {
 
 	broken := shop()
 	profiletest.SampleAt(broken, 0).SetStackIndex(99)
-	body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(broken)
-	require.NoError(t, err)
+	body := profiletest.Marshal(t, broken)
 	ld, record := newRecord("", keyFormat, "otlp")
 	pcommon.NewByteSlice().MoveTo(record.Body().SetEmptyBytes())
 	record.Body().Bytes().FromRaw(body)

@@ -76,8 +76,7 @@ func TestCapturedRecordsComeBack(t *testing.T) {
 					sent += part.Samples
 				}
 				assert.Equal(t, want.Samples, sent)
-				wanted := pprofile.NewProfiles()
-				want.Profiles.CopyTo(wanted)
+				wanted := profiletest.Clone(want.Profiles)
 				if format == FormatPprof {
 					withoutIDs(wanted) // they are hashes of the bodies, which differ in bytes
 					withoutIDs(got.Profiles)
@@ -140,8 +139,7 @@ func shop() pprofile.Profiles {
 // asSent returns profiles as they are restored from records in the format pprof, which lacks ids and payloads, and has
 // a scope's name only as an attribute.
 func asSent(pd pprofile.Profiles) pprofile.Profiles {
-	sent := pprofile.NewProfiles()
-	pd.CopyTo(sent)
+	sent := profiletest.Clone(pd)
 	withoutIDs(sent)
 	for _, rp := range sent.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {

@@ -68,8 +68,7 @@ func BenchmarkPushBesideQueries(b *testing.B) {
 	})
 	server := httptest.NewServer(mux)
 	b.Cleanup(server.Close)
-	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(at(end))
-	require.NoError(b, err)
+	wire := profiletest.Marshal(b, at(end))
 	push := func() time.Duration {
 		begun := time.Now()
 		answer, err := server.Client().Post(server.URL+"/push", "application/x-protobuf", bytes.NewReader(wire))

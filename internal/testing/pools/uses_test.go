@@ -205,8 +205,7 @@ func translateRecords(r *request) string {
 		}
 		record.Body().SetStr(string(body))
 	}
-	otlp, err := new(pprofile.ProtoMarshaler).MarshalProfiles(profilesOf(r.sender).Build())
-	require.NoError(r, err)
+	otlp := pt.Marshal(r, profilesOf(r.sender).Build())
 	base64Of := func(body []byte) []byte { return []byte(base64.StdEncoding.EncodeToString(body)) }
 	pprof := compress("gzip", pprofOf(r.sender, "cpu", 1))
 	kinds := map[string]func(){

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // FileBytes returns the bytes of a file.
@@ -67,4 +68,28 @@ func Gunzip(t testing.TB, packed []byte) []byte {
 	plain, err := io.ReadAll(r)
 	require.NoError(t, err)
 	return plain
+}
+
+// Clone returns a copy of profiles.
+func Clone(pd pprofile.Profiles) pprofile.Profiles {
+	own := pprofile.NewProfiles()
+	pd.CopyTo(own)
+	return own
+}
+
+// Marshal returns profiles as a message of protobuf. It leaves them as they are, while marshalling itself leaves
+// references in the attributes of resources and scopes.
+func Marshal(t testing.TB, pd pprofile.Profiles) []byte {
+	t.Helper()
+	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(Clone(pd))
+	require.NoError(t, err)
+	return wire
+}
+
+// Unmarshal returns the profiles of a message of protobuf.
+func Unmarshal(t testing.TB, wire []byte) pprofile.Profiles {
+	t.Helper()
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
+	require.NoError(t, err)
+	return pd
 }

@@ -130,8 +130,7 @@ func requireBounded(t testing.TB, wire []byte) {
 	for _, admit := range []func([32]byte) bool{admitAll, func([32]byte) bool { return false }} {
 		var own pprofile.Profiles
 		profiletest.RequireCostOfEach(t, profiletest.BoundOf(len(wire), boundConstant, boundFactor), func() func() {
-			own = pprofile.NewProfiles()
-			pd.CopyTo(own)
+			own = profiletest.Clone(pd)
 			return func() { r.Regroup(own, Group{Identify: nameAll, Admit: admit}) }
 		})
 		require.Equal(t, samples, own.SampleCount())
@@ -176,8 +175,7 @@ func FuzzRegroup(f *testing.F) {
 		f.Add(wire)
 	}
 	for seed := range uint64(4) {
-		wire, err := sizer.MarshalProfiles(host(seed, 5, 40))
-		require.NoError(f, err)
+		wire := profiletest.Marshal(f, host(seed, 5, 40))
 		f.Add(wire)
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {

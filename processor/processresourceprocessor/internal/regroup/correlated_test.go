@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -38,8 +37,7 @@ func TestCorrelatedKeys(t *testing.T) {
 			}
 		}
 		return func() {
-			own := pprofile.NewProfiles()
-			pd.CopyTo(own)
+			own := profiletest.Clone(pd)
 			New(Options{Move: names}).Regroup(own, Group{Identify: nameAll, Admit: admitAll})
 		}
 	})

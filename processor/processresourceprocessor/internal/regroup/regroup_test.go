@@ -84,12 +84,6 @@ func byProgram(resources []Resource) {
 	}
 }
 
-func clone(pd pprofile.Profiles) pprofile.Profiles {
-	to := pprofile.NewProfiles()
-	pd.CopyTo(to)
-	return to
-}
-
 // facts lists what each sample states, including attributes of its resource.
 func facts(pd pprofile.Profiles, ofResource ...string) (all []string) {
 	d := pd.Dictionary()
@@ -142,15 +136,15 @@ func TestHostBecomesServices(t *testing.T) {
 			{"container.id", "thread.name"}} {
 			pd := host(seed, 2+int(seed)*7, 10+int(seed)*30)
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
-			before := clone(pd)
+			before := profiletest.Clone(pd)
 			stats := New(Options{Move: move}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 			require.Zero(t, stats)
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
-			require.NoError(t, profiletest.Check(new(compact.Batch).Merge([]pprofile.Profiles{clone(pd)})),
+			require.NoError(t, profiletest.Check(new(compact.Batch).Merge([]pprofile.Profiles{profiletest.Clone(pd)})),
 				"conformant after dictionary_dedup")
 			require.Equal(t, facts(before, "container.id"), facts(pd, append(move, "container.id")...))
 
-			again := clone(before)
+			again := profiletest.Clone(before)
 			New(Options{Move: move}).Regroup(again, Group{Identify: byProgram, Admit: admitAll})
 			require.Equal(t, marshal(t, pd), marshal(t, again), "the same input gives the same bytes")
 		}
@@ -158,9 +152,7 @@ func TestHostBecomesServices(t *testing.T) {
 }
 
 func marshal(t testing.TB, pd pprofile.Profiles) []byte {
-	wire, err := sizer.MarshalProfiles(clone(pd))
-	require.NoError(t, err)
-	return wire
+	return profiletest.Marshal(t, pd)
 }
 
 // processes returns a message like newer profilers': a resource for each process.
@@ -421,8 +413,7 @@ func TestReferencesKeepTheirMeaning(t *testing.T) {
 	_, err := sizer.MarshalProfiles(pd) // leaves references behind, as over gRPC
 	require.NoError(t, err)
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-	again, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(marshal(t, pd))
-	require.NoError(t, err)
+	again := profiletest.Unmarshal(t, marshal(t, pd))
 	rp := again.ResourceProfiles().At(0)
 	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a", "zone": "north"},
 		rp.Resource().Attributes().AsRaw())
