@@ -119,12 +119,7 @@ func TestErrors(t *testing.T) {
 	_, body = f.get("/profiles/shop/process_cpu?attr.none=x")
 	assert.Contains(t, body, "no profile in the selected time has these attributes; there are profiles from=")
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.server.Addr().String()+"/api/services",
-		http.NoBody)
-	require.NoError(t, err)
-	refused, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-	require.NoError(t, err)
-	require.NoError(t, refused.Body.Close())
+	refused := collectortest.Ask(t, http.MethodPost, "http://"+f.server.Addr().String()+"/api/services", http.NoBody)
 	assert.Equal(t, http.StatusMethodNotAllowed, refused.StatusCode)
 }
 

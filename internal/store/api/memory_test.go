@@ -6,7 +6,6 @@ package api_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	querypkg "github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -72,14 +71,8 @@ func limitMemory(t *testing.T) {
 // ask asks for a path and returns the answer: its status, the delay after which to ask again, and its body.
 func ask(t *testing.T, address, path string) (status int, retryAfter, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, response.Header.Get("Retry-After"), string(text)
+	answer := collectortest.Ask(t, http.MethodGet, "http://"+address+path, http.NoBody)
+	return answer.StatusCode, answer.Header.Get("Retry-After"), answer.Body
 }
 
 func sizeOf(t *testing.T, address, path string) int {
@@ -170,17 +163,11 @@ func TestQueriesShareTheMemory(t *testing.T) {
 	assert.Equal(t, 500_000, sum)
 
 	// A pprof has the largest samples, and the values of all; the header and a comment tell how many are left out.
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/profiles/shop/process_cpu",
-		http.NoBody)
+	pprof := collectortest.Ask(t, http.MethodGet, "http://"+address+"/profiles/shop/process_cpu", http.NoBody)
+	require.Equal(t, http.StatusOK, pprof.StatusCode)
+	leftOut, err := strconv.Atoi(pprof.Header.Get("X-Profile-Left-Out"))
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	leftOut, err := strconv.Atoi(response.Header.Get("X-Profile-Left-Out"))
-	require.NoError(t, err)
-	p, err := profile.Parse(response.Body)
-	require.NoError(t, err)
+	p := profiletest.ParsePprof(t, []byte(pprof.Body))
 	require.Len(t, p.Comments, 1)
 	assert.Contains(t, p.Comments[0], fmt.Sprintf("The %d smallest samples are left out", leftOut))
 	value := int64(0)

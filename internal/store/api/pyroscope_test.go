@@ -5,7 +5,6 @@ package api_test
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -25,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	querypkg "github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -75,14 +75,10 @@ func TestCallsInEachProtocol(t *testing.T) {
 }
 
 // post sends JSON as a browser or Grafana's proxy does.
-func post(t *testing.T, url, body string) (status int, answer string) {
+func post(t *testing.T, url, body string) (status int, text string) {
 	t.Helper()
-	resp, err := http.Post(url, "application/json", strings.NewReader(body))
-	require.NoError(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, string(text)
+	answer := collectortest.Ask(t, http.MethodPost, url, strings.NewReader(body), "Content-Type", "application/json")
+	return answer.StatusCode, answer.Body
 }
 
 func TestCallsOfTheApp(t *testing.T) {
@@ -116,12 +112,8 @@ func TestCallsOfTheApp(t *testing.T) {
 		assert.Equal(t, c.status, status, "%s: %s", path, answer)
 		assert.Contains(t, strings.ReplaceAll(answer, `","value"`, `", "value"`), c.want, path)
 	}
-	resp, err := http.Get(server.URL + "/api/v1/status/buildinfo")
-	require.NoError(t, err)
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	assert.Contains(t, string(text), `"version":"1.2.3"`)
+	build := collectortest.Ask(t, http.MethodGet, server.URL+"/api/v1/status/buildinfo", http.NoBody)
+	assert.Contains(t, build.Body, `"version":"1.2.3"`)
 }
 
 // Calls have the limits of all queries: memory, time and the size of a request. The error says which.

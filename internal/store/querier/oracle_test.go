@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -34,6 +33,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -631,11 +631,7 @@ func stacksText(p *profile.Profile) (lines []string) {
 
 // renderText returns what /pyroscope/render answers, without what depends on the time of the call.
 func renderText(t testing.TB, address, path string, params url.Values) string {
-	resp, err := http.Get(address + path + "?" + params.Encode())
-	require.NoError(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, resp.StatusCode, string(text))
-	return string(text)
+	answer := collectortest.Ask(t, http.MethodGet, address+path+"?"+params.Encode(), http.NoBody)
+	require.Equal(t, http.StatusOK, answer.StatusCode, answer.Body)
+	return answer.Body
 }

@@ -6,7 +6,6 @@ package querier
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -29,6 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -222,14 +222,10 @@ func TestNewerFormats(t *testing.T) {
 		"Diff": `{"left": {` + selected + `}, "right": {` + selected +
 			`}, "maxNodes": "5", "format": "PROFILE_FORMAT_FUNCTIONS"}`,
 	} {
-		response, err := http.Post(address+"/querier.v1.QuerierService/"+strings.TrimSpace(call), "application/json",
-			strings.NewReader(body))
-		require.NoError(t, err)
-		text, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, http.StatusOK, response.StatusCode, "%s", text)
-		require.Contains(t, string(text), `"flamegraph"`)
+		answer := collectortest.Ask(t, http.MethodPost, address+"/querier.v1.QuerierService/"+strings.TrimSpace(call),
+			strings.NewReader(body), "Content-Type", "application/json")
+		require.Equal(t, http.StatusOK, answer.StatusCode, answer.Body)
+		require.Contains(t, answer.Body, `"flamegraph"`)
 	}
 }
 
