@@ -114,7 +114,11 @@ entry that is too large, can be larger.`,
 			if out != "" {
 				return c.files(r, out, paths)
 			}
-			pd, err := r.readSelected(paths)
+			messages, err := r.readAll(paths)
+			if err != nil {
+				return err
+			}
+			pd, err := c.selected(r, messages)
 			if err != nil {
 				return err
 			}
@@ -138,6 +142,15 @@ type converter struct {
 	format string
 	// maxBytes bounds messages of OTLP; 0 means one message.
 	maxBytes int
+}
+
+// selected returns the selected profiles, and the time of samples that a pprof or stacks would add up.
+func (c *converter) selected(r *reader, messages []message) (pprofile.Profiles, error) {
+	switch c.format {
+	case outPprof, outCollapsed, outSpeedscope:
+		return r.comparable(false, messages)
+	}
+	return r.selected(messages...)
 }
 
 // outFile is a file to be written. kind describes its profiles. Stacks are written as they are formatted: a few bytes
@@ -355,7 +368,7 @@ func (c *converter) files(r *reader, folder string, paths []string) error {
 		if err != nil {
 			return err
 		}
-		pd, err := r.selected(messages...)
+		pd, err := c.selected(r, messages)
 		if err != nil {
 			return fmt.Errorf("%s: %w", nameOf(path), err)
 		}

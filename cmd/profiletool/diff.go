@@ -171,7 +171,11 @@ func (g *gate) run(base, files []string) error {
 
 // side reads files and measures the conditions. It looks at process_cpu, or else the first profile, and its main type.
 func (g *gate) side(paths []string, conditions []condition) (*side, error) {
-	pd, err := g.reader.readSelected(paths)
+	messages, err := g.reader.readAll(paths)
+	if err != nil {
+		return nil, err
+	}
+	pd, err := g.reader.comparable(true, messages)
 	if err != nil {
 		return nil, err
 	}

@@ -143,6 +143,12 @@ func (f *pprofRun) Parse(usage func()) (files []string) {
 	case len(files) == 0:
 		f.err = errNoFile
 	}
+	f.reader.several = len(files) > 1
+	for _, name := range []string{"base", "diff_base"} {
+		if base := f.FlagSet.Lookup(name); base != nil {
+			f.reader.several = f.reader.several || base.Value.String() != ""
+		}
+	}
 	for i, file := range files {
 		files[i] = cmp.Or(asURL(file), file)
 	}
@@ -172,7 +178,7 @@ func (r *reader) readPprof(path string) (*profile.Profile, error) {
 	if err != nil {
 		return nil, errors.Unwrap(err) // pprof names the file
 	}
-	pd, err := r.selected(messages...)
+	pd, err := r.comparable(r.several, messages)
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,8 @@ type reader struct {
 	mode string
 	// wanted are the profiles that selected returns.
 	wanted selection
+	// several reports that what is read is added to other files, or compared with them, by pprof.
+	several bool
 	// Of the current file: how many bytes it may still unpack to, and when it was written, if that is known.
 	left     int
 	modified time.Time
@@ -102,14 +104,6 @@ func (r *reader) flags(cmd *cobra.Command) {
 	})
 	modes := []string{modeEvents, modeAggregated}
 	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "`MODE` for Go execution traces: "+strings.Join(modes, " or "))
-}
-
-func (r *reader) readSelected(paths []string) (pprofile.Profiles, error) {
-	messages, err := r.readAll(paths)
-	if err != nil {
-		return pprofile.Profiles{}, err
-	}
-	return r.selected(messages...)
 }
 
 // readAll reads files, and logs the samples that were left out.
@@ -460,6 +454,16 @@ func (r *reader) selected(messages ...message) (pprofile.Profiles, error) {
 	pd, err := r.cleaned(messages...)
 	if err == nil {
 		err = r.wanted.apply(pd)
+	}
+	return pd, err
+}
+
+// comparable returns the selected profiles, whose values of one type add up: see addTime. A type that is asked for is
+// that.
+func (r *reader) comparable(always bool, messages []message) (pprofile.Profiles, error) {
+	pd, err := r.selected(messages...)
+	if err == nil && r.wanted.sampleType == "" {
+		addTime(pd, always)
 	}
 	return pd, err
 }
