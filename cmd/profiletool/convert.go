@@ -148,7 +148,7 @@ type converter struct {
 func (c *converter) selected(r *reader, messages []message) (pprofile.Profiles, error) {
 	switch c.format {
 	case outPprof, outCollapsed, outSpeedscope:
-		return r.comparable(false, messages)
+		return r.summed(false, messages)
 	}
 	return r.selected(messages...)
 }

@@ -178,7 +178,7 @@ func (r *reader) readPprof(path string) (*profile.Profile, error) {
 	if err != nil {
 		return nil, errors.Unwrap(err) // pprof names the file
 	}
-	pd, err := r.comparable(r.several, messages)
+	pd, err := r.summed(r.several, messages)
 	if err != nil {
 		return nil, err
 	}

@@ -458,8 +458,19 @@ func (r *reader) selected(messages ...message) (pprofile.Profiles, error) {
 	return pd, err
 }
 
-// comparable returns the selected profiles, whose values of one type add up: see addTime. A type that is asked for is
-// that.
+// summed returns the selected profiles, whose values of one type add up: see keepNewest and addTime.
+func (r *reader) summed(always bool, messages []message) (pprofile.Profiles, error) {
+	pd, err := r.comparable(always, messages)
+	if err == nil {
+		if n := keepNewest(pd); n > 0 {
+			r.term.logf("%d states and totals were left out, since their resources have newer ones", n)
+		}
+	}
+	return pd, err
+}
+
+// comparable returns the selected profiles, whose values of one type have the same weight: see addTime. A type that is
+// asked for is that.
 func (r *reader) comparable(always bool, messages []message) (pprofile.Profiles, error) {
 	pd, err := r.selected(messages...)
 	if err == nil && r.wanted.sampleType == "" {
