@@ -38,9 +38,9 @@ const (
 	cpuConstant = 500 * time.Millisecond
 
 	sampleInterval = time.Millisecond
-	// firstGCPercent keeps garbage small against what is alive, what other tests left included. Each repetition
-	// halves it.
-	firstGCPercent = 25
+	// firstGCPercent is Go's own. Each repetition has a quarter of it, which keeps garbage small against what is alive,
+	// what other tests left included.
+	firstGCPercent = 100
 	// maxRuns is how often a run that is above its bound is measured.
 	maxRuns = 3
 	// maxGarbageBefore is how much garbage there may be when a measurement begins.
@@ -93,8 +93,8 @@ func (b Bound) holds(c Cost) bool {
 //	}
 //
 // In a fuzz target do the same inside f.Fuzz, after f.Add of the worst cases. It is cheap enough for that: garbage is
-// collected only after a megabyte of it. If one run takes less than about a millisecond, the
-// peak is what is on the heap at its end.
+// collected only after four megabytes of it. If one run takes less than about a millisecond, the peak is what is on the
+// heap at its end.
 //
 // A run above its bound is repeated twice, with more frequent garbage collection, and the least of each kind of cost
 // counts: garbage depends on what other tests left in the heap and on how busy the machine is, and what the function
@@ -123,7 +123,7 @@ func requireCost(tb testing.TB, bound func() Bound, prepare func() func()) Cost 
 		run := prepare()
 		runtime.GC()
 		runtime.GC() // the second collection takes what pools have, which the first run had to allocate
-		cost := measureCost(firstGCPercent>>n, run)
+		cost := measureCost(firstGCPercent>>(2*n), run)
 		least = Cost{
 			AllocatedBytes: min(least.AllocatedBytes, cost.AllocatedBytes),
 			PeakHeapBytes:  min(least.PeakHeapBytes, cost.PeakHeapBytes),
