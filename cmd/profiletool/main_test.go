@@ -138,10 +138,13 @@ func TestExitCodes(t *testing.T) {
 			"nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
 		"none to send": {[]string{"send", "--service", "none", good, goHeap}, exitFailed,
 			"nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
-		"a wrong time":   {[]string{"convert", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
-		"pprof's flag":   {[]string{"top", "-frobnicate", goCPU}, exitFailed, "-frobnicate"},
-		"pprof's file":   {[]string{"top", "/none"}, exitFailed, "/none: no such file"},
-		"pprof's regexp": {[]string{"peek", "-cum"}, exitFailed, "a regular expression for the functions is missing"},
+		"a wrong time":    {[]string{"convert", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
+		"since of a file": {[]string{"top", "-since=1h", goCPU}, exitFailed, "-since needs -store"},
+		"a future store":  {[]string{"top", "-store=/none", "-since=-1h"}, exitFailed, "-since must be positive, found -1h0m0s"},
+		"store and file":  {[]string{"top", "-store=/none", goCPU}, exitFailed, "profiletool: -store and files do not go together"},
+		"pprof's flag":    {[]string{"top", "-frobnicate", goCPU}, exitFailed, "-frobnicate"},
+		"pprof's file":    {[]string{"top", "/none"}, exitFailed, "/none: no such file"},
+		"pprof's regexp":  {[]string{"peek", "-cum"}, exitFailed, "a regular expression for the functions is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, nil, c.args...)

@@ -172,10 +172,12 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// The error of a port that speaks HTTP names the protocol.
-func TestSendByGRPCToHTTP(t *testing.T) {
-	_, endpoint := new(receiver).listen(t)
+// The error of a port that speaks the other protocol names it.
+func TestSendByAnotherProtocol(t *testing.T) {
+	grpcEndpoint, endpoint := new(receiver).listen(t)
 	assert.Contains(t, run(t, nil, "send", "--endpoint", endpoint, goCPU).log, "--protocol otlp_http\n")
+	assert.Contains(t, run(t, nil, "send", "--protocol", protocolHTTP, "--endpoint", grpcEndpoint, goCPU).log,
+		"--protocol otlp_grpc\n")
 }
 
 // TestSendByTLS trusts the authorities of --ca-file, or anybody.

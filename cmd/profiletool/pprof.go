@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -138,6 +139,13 @@ func (f *pprofRun) Parse(usage func()) (files []string) {
 	switch {
 	case f.directory != "" && len(files) > 0:
 		f.err = errors.New("-store and files do not go together")
+		return nil
+	case f.directory == "" && f.Lookup("since").Value.String() != "0s":
+		f.err = errors.New("-since needs -store: of files, all profiles are shown")
+		return nil
+	case f.since < 0:
+		f.err = fmt.Errorf("-since must be positive, found %v", f.since)
+		return nil
 	case f.directory != "":
 		return []string{f.directory}
 	case len(files) == 0:

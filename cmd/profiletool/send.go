@@ -139,10 +139,13 @@ func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages [
 	}
 }
 
-// otherProtocol names the protocol of a port if an error of gRPC shows that it is HTTP.
+// otherProtocol names the protocol of a port if an error of gRPC shows that it is HTTP, or the other way round.
 func otherProtocol(err error) string {
-	if strings.Contains(err.Error(), "looked like an HTTP/1.1 header") {
+	switch text := err.Error(); {
+	case strings.Contains(text, "looked like an HTTP/1.1 header"):
 		return "; the port speaks HTTP: --protocol otlp_http"
+	case strings.Contains(text, `malformed HTTP response "\x00\x00`): // the first frame of HTTP/2
+		return "; the port speaks gRPC: --protocol otlp_grpc"
 	}
 	return ""
 }
