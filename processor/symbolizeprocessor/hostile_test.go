@@ -15,24 +15,14 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 )
 
-var (
-	marshaler   pprofile.ProtoMarshaler
-	unmarshaler pprofile.ProtoUnmarshaler
-)
-
-func encoded(tb testing.TB, pd pprofile.Profiles) []byte {
-	b, err := marshaler.MarshalProfiles(pd)
-	require.NoError(tb, err)
-	return b
-}
-
 // requireMessageIsBounded passes a message and compares the cost with its bytes.
 func requireMessageIsBounded(t *testing.T, h *harness, payload []byte) {
-	pd, err := unmarshaler.UnmarshalProfiles(payload)
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(payload)
 	if err != nil {
 		t.Skip("not a message")
 	}
@@ -50,64 +40,45 @@ func requireMessageIsBounded(t *testing.T, h *harness, payload []byte) {
 func TestMessagesAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
 	h := start(t, func(c *Config) { c.MaxWait = 0; c.Sources.Files.WithoutBuildID = true })
-	for name, pd := range map[string]pprofile.Profiles{
-		"many samples of one long stack":      longStack(20_000, 20_000),
+	for name, m := range map[string]*worst.Message{
+		"many samples of one long stack":      longStack(50_000, 50_000),
 		"many mappings without a build id":    manyMappings(20_000, false),
 		"many mappings with build ids":        manyMappings(20_000, true),
 		"one address in all of the locations": longStack(1, 100_000),
 	} {
-		t.Run(name, func(t *testing.T) { requireMessageIsBounded(t, h, encoded(t, pd)) })
+		t.Run(name, func(t *testing.T) { requireMessageIsBounded(t, h, profiletest.Marshal(t, m.Profiles)) })
 	}
 }
 
 // longStack has samples of one stack, each of a process of its own.
-func longStack(samples, locations int) pprofile.Profiles {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("", attributePID, "/program")
-	d.MappingTable().AppendEmpty()
-	d.MappingTable().AppendEmpty().SetFilenameStrindex(2)
-	d.LocationTable().AppendEmpty()
-	stack := d.StackTable().AppendEmpty().LocationIndices()
-	for i := range locations {
-		l := d.LocationTable().AppendEmpty()
-		l.SetMappingIndex(1)
-		l.SetAddress(uint64(i + 1))
-		stack.Append(int32(i + 1))
+func longStack(samples, locations int) *worst.Message {
+	m, stack := worst.NewMessage(), []int32{}
+	m.Dict.MappingTable().AppendEmpty().SetFilenameStrindex(m.Text("/program"))
+	for range locations {
+		stack = append(stack, m.Location())
+		m.Dict.LocationTable().At(int(stack[len(stack)-1])).SetMappingIndex(1)
 	}
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	m.Stack(stack...)
+	p := m.Scope.Profiles().AppendEmpty()
 	for i := range samples {
-		a := d.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(1)
-		a.Value().SetInt(int64(1<<30 + i))
-		s := p.Samples().AppendEmpty()
-		s.Values().Append(1)
-		s.AttributeIndices().Append(int32(i))
+		m.Sample(p, 1, m.Attribute(attributePID, 1<<30+i))
 	}
-	return pd
+	return m
 }
 
-func manyMappings(n int, ids bool) pprofile.Profiles {
-	pd := longStack(n, 1)
-	d := pd.Dictionary()
-	d.StringTable().Append(attributeBuildIDGNU)
-	key := int32(d.StringTable().Len() - 1)
+func manyMappings(n int, ids bool) *worst.Message {
+	m := longStack(n, 1)
 	for i := range n {
-		m := d.MappingTable().AppendEmpty()
-		d.StringTable().Append(filepath.Join("/nowhere", string(rune('a'+i%26)), string(rune(0x4e00+i))))
-		m.SetFilenameStrindex(int32(d.StringTable().Len() - 1))
+		mapping := m.Dict.MappingTable().AppendEmpty()
+		mapping.SetFilenameStrindex(m.Text(filepath.Join("/nowhere", string(rune('a'+i%26)), string(rune(0x4e00+i)))))
 		if ids {
-			a := d.AttributeTable().AppendEmpty()
-			a.SetKeyStrindex(key)
-			a.Value().SetStr(string(rune(0x4e00 + i)))
-			m.AttributeIndices().Append(int32(d.AttributeTable().Len() - 1))
+			mapping.AttributeIndices().Append(m.Attribute(attributeBuildIDGNU, string(rune(0x4e00+i))))
 		}
-		l := d.LocationTable().AppendEmpty()
-		l.SetMappingIndex(int32(d.MappingTable().Len() - 1))
-		l.SetAddress(uint64(i + 1))
-		d.StackTable().At(0).LocationIndices().Append(int32(d.LocationTable().Len() - 1))
+		at := m.Location()
+		m.Dict.LocationTable().At(int(at)).SetMappingIndex(int32(m.Dict.MappingTable().Len() - 1))
+		m.Dict.StackTable().At(1).LocationIndices().Append(at)
 	}
-	return pd
+	return m
 }
 
 // Locations at an address with many inlined calls share its answer, but not its lines.
@@ -118,9 +89,9 @@ func TestLinesAreBounded(t *testing.T) {
 	}
 	var pd pprofile.Profiles
 	var locations pprofile.LocationSlice
-	size := len(encoded(t, longStack(1, 20_000)))
+	size := len(profiletest.Marshal(t, longStack(1, 20_000).Profiles))
 	profiletest.RequireCostOfEach(t, profiletest.BoundOf(size, 16<<20, 32), func() func() {
-		pd = longStack(1, 20_000)
+		pd = longStack(1, 20_000).Profiles
 		m := message{profiles: pd, dictionary: pd.Dictionary()}
 		locations = pd.Dictionary().LocationTable()
 		for i := 1; i < locations.Len(); i++ {
@@ -179,10 +150,10 @@ func TestWrongIndices(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	program := programtest.Go(f, []string{"CGO_ENABLED=0"})
 	p := read(f, program)
-	f.Add(encoded(f, sampled(p.at(p.mapping(0x10000000, p.ids), "main.main"))))
-	f.Add(encoded(f, sampled(p.at(p.mapping(0x10000000, symbols.IDs{}), "main.price"))))
-	f.Add(encoded(f, longStack(3, 3)))
-	f.Add(encoded(f, manyMappings(3, true)))
+	f.Add(profiletest.Marshal(f, sampled(p.at(p.mapping(0x10000000, p.ids), "main.main"))))
+	f.Add(profiletest.Marshal(f, sampled(p.at(p.mapping(0x10000000, symbols.IDs{}), "main.price"))))
+	f.Add(profiletest.Marshal(f, longStack(3, 3).Profiles))
+	f.Add(profiletest.Marshal(f, manyMappings(3, true).Profiles))
 	h := start(f, func(c *Config) {
 		c.MaxWait = 0
 		c.Sources.Files.WithoutBuildID = true
@@ -190,7 +161,7 @@ func FuzzMessage(f *testing.F) {
 		c.Sources.Files.ProcPath = "/nowhere"
 	})
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		pd, err := unmarshaler.UnmarshalProfiles(payload)
+		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(payload)
 		if err != nil {
 			return
 		}
