@@ -357,7 +357,7 @@ var JFRLabels = Inputs{
 		for i := 0; len(snapshot) < size; i++ {
 			pair := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(i))
 			pair = protowire.AppendVarint(protowire.AppendTag(pair, 2, protowire.VarintType), uint64(i))
-			context = append(context, field(1, pair)...)
+			context = append(context, Field(1, pair)...)
 			snapshot = append(snapshot, jfrLabel(2, uint64(i), fmt.Appendf(nil, "%d%s", i, strings.Repeat("x", 1000)))...)
 		}
 		return append(snapshot, jfrLabel(1, 7, context)...)
@@ -369,7 +369,7 @@ var JFRLabels = Inputs{
 
 func jfrLabel(number protowire.Number, key uint64, value []byte) []byte {
 	content := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), key)
-	return field(number, protowire.AppendBytes(protowire.AppendTag(content, 2, protowire.BytesType), value))
+	return Field(number, protowire.AppendBytes(protowire.AppendTag(content, 2, protowire.BytesType), value))
 }
 
 // SoundJFR is a small recording with nothing wrong: two events with a stack and a thread.

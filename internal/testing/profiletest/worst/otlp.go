@@ -26,23 +26,23 @@ func (f Fields) Bytes() []byte {
 		case uint64:
 			b = protowire.AppendFixed64(protowire.AppendTag(b, number, protowire.Fixed64Type), v)
 		case string:
-			b = append(b, field(number, []byte(v))...)
+			b = append(b, Field(number, []byte(v))...)
 		case []byte:
-			b = append(b, field(number, v)...)
+			b = append(b, Field(number, v)...)
 		case Fields:
-			b = append(b, field(number, v.Bytes())...)
+			b = append(b, Field(number, v.Bytes())...)
 		case []int:
 			var packed []byte
 			for _, n := range v {
 				packed = protowire.AppendVarint(packed, uint64(n))
 			}
-			b = append(b, field(number, packed)...)
+			b = append(b, Field(number, packed)...)
 		case []uint64:
 			var packed []byte
 			for _, n := range v {
 				packed = protowire.AppendFixed64(packed, n)
 			}
-			b = append(b, field(number, packed)...)
+			b = append(b, Field(number, packed)...)
 		default:
 			panic(fmt.Sprintf("a field cannot be %T", v))
 		}
@@ -133,17 +133,17 @@ func nestedValue(depth int) []byte {
 // OTLP are requests of OTLP profiles of every layout, as protobuf.
 var OTLP = Inputs{
 	// Of the current layout.
-	"profiles":     nest(field(2, nil), 1, 2),
-	"samples":      nest(field(2, nil), 1, 2, 2),
-	"indices":      nest([]byte{1}, 1, 2, 2, 2),
-	"small stacks": nest(field(7, nil), 2),
-	"a stack":      nest([]byte{1}, 2, 7, 1),
-	"lines":        nest(field(3, nil), 2, 2),
-	"strings":      nest(field(5, nil), 2),
-	"functions":    nest(field(3, nil), 2),
-	"attributes":   nest(field(6, nil), 2),
-	"resources":    nest(field(1, nil)),
-	"nested":       func(size int) []byte { return field(2, field(6, field(2, nestedMessages(10_000, size)))) },
+	"profiles":     Nest(Field(2, nil), 1, 2),
+	"samples":      Nest(Field(2, nil), 1, 2, 2),
+	"indices":      Nest([]byte{1}, 1, 2, 2, 2),
+	"small stacks": Nest(Field(7, nil), 2),
+	"a stack":      Nest([]byte{1}, 2, 7, 1),
+	"lines":        Nest(Field(3, nil), 2, 2),
+	"strings":      Nest(Field(5, nil), 2),
+	"functions":    Nest(Field(3, nil), 2),
+	"attributes":   Nest(Field(6, nil), 2),
+	"resources":    Nest(Field(1, nil)),
+	"nested":       func(size int) []byte { return Field(2, Field(6, Field(2, nestedMessages(10_000, size)))) },
 	"nested value": func(size int) []byte {
 		return Fields{2, Fields{6, Fields{2, nestedValue(min(size/10, 5000))}}}.Bytes()
 	},
@@ -282,25 +282,25 @@ var OTLPJSON = Inputs{
 func nestedMessages(depth, size int) []byte {
 	var value []byte
 	for i := 0; i < depth && len(value) < size; i++ {
-		value = field(5, field(1, value))
+		value = Field(5, Field(1, value))
 	}
 	return value
 }
 
 // Logs are requests of OTLP log records, as protobuf.
 var Logs = Inputs{
-	"records":      nest(field(2, nil), 1, 2),
-	"scopes":       nest(field(2, nil), 1),
-	"resources":    nest(field(1, nil)),
-	"attributes":   nest(field(6, nil), 1, 2, 2),
-	"values":       nest(field(1, nil), 1, 2, 2, 5, 5),
-	"small values": nest(field(1, field(1, []byte("a"))), 1, 2, 2, 5, 5),
-	"small records": nest(field(2, join(field(5, field(1, []byte("x"))),
-		field(6, join(field(1, []byte("k")), field(2, field(1, []byte("v"))))))), 1, 2),
-	"entities": nest(field(3, nil), 1, 1),
-	"nested":   func(size int) []byte { return field(1, field(2, field(2, field(5, nestedMessages(90, size))))) },
+	"records":      Nest(Field(2, nil), 1, 2),
+	"scopes":       Nest(Field(2, nil), 1),
+	"resources":    Nest(Field(1, nil)),
+	"attributes":   Nest(Field(6, nil), 1, 2, 2),
+	"values":       Nest(Field(1, nil), 1, 2, 2, 5, 5),
+	"small values": Nest(Field(1, Field(1, []byte("a"))), 1, 2, 2, 5, 5),
+	"small records": Nest(Field(2, join(Field(5, Field(1, []byte("x"))),
+		Field(6, join(Field(1, []byte("k")), Field(2, Field(1, []byte("v"))))))), 1, 2),
+	"entities": Nest(Field(3, nil), 1, 1),
+	"nested":   func(size int) []byte { return Field(1, Field(2, Field(2, Field(5, nestedMessages(90, size))))) },
 	"nested, deeper": func(size int) []byte {
-		return field(1, field(2, field(2, field(5, nestedMessages(10_000, size)))))
+		return Field(1, Field(2, Field(2, Field(5, nestedMessages(10_000, size)))))
 	},
 	"many stacks": func(size int) []byte { return records(size, func(int) string { return oneStack }) },
 	"a deep stack": func(size int) []byte {
@@ -340,26 +340,26 @@ const oneStack = "\"main\" #1 prio=5 os_prio=0 cpu=1ms elapsed=1s tid=0x1 nid=0x
 
 // attribute is an attribute of a log record, a string.
 func attribute(key, value string) []byte {
-	return field(6, join(field(1, []byte(key)), field(2, field(1, []byte(value)))))
+	return Field(6, join(Field(1, []byte(key)), Field(2, Field(1, []byte(value)))))
 }
 
 // LogRecord is a request of one log record of Splunk's agents, with more attributes, encoded.
 func LogRecord(body string, attributes []byte) []byte {
-	return field(1, field(2, join(field(1, field(1, []byte("otel.profiling"))), record(body, attributes))))
+	return Field(1, Field(2, join(Field(1, Field(1, []byte("otel.profiling"))), record(body, attributes))))
 }
 
 func record(body string, attributes []byte) []byte {
 	source := attribute("com.splunk.sourcetype", "otel.profiling")
-	return field(2, join(field(5, field(1, []byte(body))), source, attributes))
+	return Field(2, join(Field(5, Field(1, []byte(body))), source, attributes))
 }
 
 // records is a request of log records of about size bytes together, at least one.
 func records(size int, body func(i int) string) []byte {
-	content := field(1, field(1, []byte("otel.profiling")))
+	content := Field(1, Field(1, []byte("otel.profiling")))
 	for i := 0; i == 0 || len(content) < size; i++ {
 		content = append(content, record(body(i), nil)...)
 	}
-	return field(1, field(2, content))
+	return Field(1, Field(2, content))
 }
 
 // PProfAttributes returns the attributes of a log record whose body is a pprof, as gzip and base64.
