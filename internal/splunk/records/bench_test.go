@@ -17,7 +17,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // benchRequests returns requests by name: captured ones, a batch of them, and two such as busy applications make.
@@ -47,51 +46,27 @@ func benchRequests(b *testing.B) map[string]plog.Logs {
 // threads stand too.
 func javaRequest(samples int) plog.Logs {
 	random := rand.New(rand.NewPCG(1, 2))
-	p := &rawPprof{}
+	p := &rawPprof{isPacked: true}
 	p.str("")
-	index := map[string]uint64{}
-	intern := func(s string) uint64 {
-		if i, ok := index[s]; ok {
-			return i
-		}
-		p.strings = append(p.strings, s)
-		index[s] = uint64(len(p.strings) - 1)
-		return index[s]
-	}
 	for id := uint64(1); id <= 3000; id++ {
-		function := intern(fmt.Sprintf("com.shop.module%d.Service%d.method%d", id%17, id%301, id))
-		file := intern(fmt.Sprintf("Service%d.java", id%301))
-		f := bytes.Join([][]byte{varintField(1, id), varintField(2, function), varintField(4, file)}, nil)
-		l := append(varintField(1, id), message(4, append(varintField(1, id), varintField(2, id%900+1)...))...)
-		p.body = append(append(p.body, message(5, f)...), message(4, l)...)
+		p.frame(id, fmt.Sprintf("com.shop.module%d.Service%d.method%d", id%17, id%301, id),
+			fmt.Sprintf("Service%d.java", id%301), int64(id%900+1))
 	}
-	stacks := make([][]byte, 400)
+	stacks := make([][]uint64, 400)
 	for i := range stacks {
-		depth := 20 + random.IntN(60)
-		var packed []byte
-		for range depth {
-			packed = protowire.AppendVarint(packed, uint64(1+random.IntN(3000)))
+		for range 20 + random.IntN(60) {
+			stacks[i] = append(stacks[i], uint64(1+random.IntN(3000)))
 		}
-		stacks[i] = message(1, packed)
-	}
-	label := func(key string, field []byte) []byte {
-		return message(3, append(varintField(1, intern(key)), field...))
 	}
 	for i := range samples {
 		thread := random.IntN(200)
-		s := bytes.Join([][]byte{
-			stacks[random.IntN(len(stacks))],
-			label("thread.id", varintField(3, uint64(thread+1))),
-			label("thread.name", varintField(2, intern(fmt.Sprintf("pool-1-thread-%d", thread)))),
-			label("thread.state", varintField(2, intern("RUNNABLE"))),
-			label("source.event.period", varintField(3, 1000)),
-			label("source.event.time", varintField(3, 1_700_000_000_000+uint64(i/200*1000))),
-		}, nil)
+		labels := []any{"thread.id", thread + 1, "thread.name", fmt.Sprintf("pool-1-thread-%d", thread),
+			"thread.state", "RUNNABLE", "source.event.period", 1000, "source.event.time", 1_700_000_000_000 + i/200*1000}
 		if thread < 20 {
-			s = append(s, label("trace_id", varintField(2, intern(fmt.Sprintf("%032x", i/200*20+thread+1))))...)
-			s = append(s, label("span_id", varintField(2, intern(fmt.Sprintf("%016x", i/200*20+thread+1))))...)
+			link := i/200*20 + thread + 1
+			labels = append(labels, "trace_id", fmt.Sprintf("%032x", link), "span_id", fmt.Sprintf("%016x", link))
 		}
-		p.body = append(p.body, message(2, s)...)
+		p.sample(stacks[random.IntN(len(stacks))], nil, labels...)
 	}
 	ld, _ := newRecord(p.encode(), keyFormat, FormatPprof.String(), keyType, "cpu")
 	return ld

@@ -4,11 +4,11 @@
 package records
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,13 +28,6 @@ const (
 	translateConstantBytes = 16 << 20
 	translateFactor        = 72
 )
-
-func repeated(n int, of func(i int) []byte) (out []byte) {
-	for i := range n {
-		out = append(out, of(i)...)
-	}
-	return out
-}
 
 // worstPprofs are payloads of about size bytes that cost most, before compression.
 func worstPprofs(size int) map[string][]byte {
@@ -149,12 +142,10 @@ func TestManyBombsAreBounded(t *testing.T) {
 
 // Resources of an OTLP body that share a long text cannot become many times its size.
 func TestSharedAttributesAreBounded(t *testing.T) {
-	attribute := message(1, bytes.Join([][]byte{varintField(3, 1), message(2, varintField(8, 2))}, nil))
-	resources := repeated(20_000, func(int) []byte { return message(1, message(1, attribute)) })
-	texts := message(2,
-		bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), 128<<10))}, nil))
+	attribute := worst.Fields{1, worst.Fields{3, 1, 2, worst.Fields{8, 2}}}
+	texts := worst.Fields{5, "", 5, "k", 5, strings.Repeat("x", 128<<10)}
 	ld, record := newRecord("", keyFormat, FormatOTLP.String())
-	record.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
+	record.Body().SetEmptyBytes().FromRaw(append(worst.Many(20_000, 1, worst.Fields{1, attribute}), 2, texts).Bytes())
 	ld.MarkReadOnly()
 	var result Result
 	size := new(plog.ProtoMarshaler).LogsSize(ld)
@@ -167,25 +158,19 @@ func TestSharedAttributesAreBounded(t *testing.T) {
 
 // Many OTLP bodies may expand no more than one of their size.
 func TestSharedAttributesOfManyBodiesAreBounded(t *testing.T) {
-	reference := func(key, text int) []byte {
-		return message(1, bytes.Join([][]byte{varintField(3, uint64(key)), message(2, varintField(8, uint64(text)))}, nil))
-	}
-	number := func(n int) []byte {
-		return message(1, bytes.Join([][]byte{varintField(3, 3), message(2, varintField(3, uint64(n)))}, nil))
-	}
-	scope := message(2, message(2, nil)) // of one profile
 	for _, long := range []int{1000, 5 << 10} {
 		ld := requestOfMany(200, "", keyFormat, FormatOTLP.String())
 		i := 0
 		eachRecord(ld, func(r plog.LogRecord) {
-			resources := repeated(240, func(int) []byte {
+			var body worst.Fields
+			for range 240 {
 				i++
-				return message(1, append(message(1, append(reference(1, 2), number(i)...)), scope...))
-			})
-			texts := message(2,
-				bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), long)),
-					message(5, []byte("n"))}, nil))
-			r.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
+				attributes := worst.Fields{1, worst.Fields{3, 1, 2, worst.Fields{8, 2}},
+					1, worst.Fields{3, 3, 2, worst.Fields{3, i}}}
+				body = append(body, 1, worst.Fields{1, attributes, 2, worst.Fields{2, worst.Fields{}}}) // of one profile
+			}
+			body = append(body, 2, worst.Fields{5, "", 5, "k", 5, strings.Repeat("x", long), 5, "n"})
+			r.Body().SetEmptyBytes().FromRaw(body.Bytes())
 		})
 		ld.MarkReadOnly()
 		size := new(plog.ProtoMarshaler).LogsSize(ld)

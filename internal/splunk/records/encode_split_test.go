@@ -4,7 +4,6 @@
 package records
 
 import (
-	"bytes"
 	"encoding/base64"
 	"math/rand/v2"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // Limits hold for each record and for each part, each part is complete, and nothing is lost or duplicated.
@@ -138,15 +138,15 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 		"bomb": {func(r plog.LogRecord) { r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(make([]byte, 64<<20), nil)) },
 			Options{Limits: scan.Limits{MaxProfileBytes: 1 << 20}}, ReasonTooLarge},
 		"many messages": {func(r plog.LogRecord) {
-			profile := message(1, message(2, message(2, bytes.Repeat(message(2, message(9, make([]byte, 3))), 1<<20))))
+			profile := worst.Nest(worst.Field(2, worst.Field(9, make([]byte, 3))), 1, 2, 2)(7 << 20)
 			r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(profile, nil))
 		}, Options{Limits: scan.Limits{MaxProfileBytes: 8 << 20}}, ReasonTooLarge},
 		"nested without end": {func(r plog.LogRecord) {
 			value := []byte{}
 			for range 1000 {
-				value = message(5, message(1, value)) // a list of lists
+				value = worst.Field(5, worst.Field(1, value)) // a list of lists
 			}
-			body := message(1, message(1, message(1, message(2, value))))
+			body := worst.Field(1, worst.Field(1, worst.Field(1, worst.Field(2, value))))
 			r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(body, nil))
 		}, Options{}, ReasonNotOTLP},
 		"a group": {func(r plog.LogRecord) {

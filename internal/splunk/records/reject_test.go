@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // Only the record that cannot be read is rejected, and nothing of it is in the profiles of the others.
@@ -66,7 +67,7 @@ func TestRejections(t *testing.T) {
 func TestBombs(t *testing.T) {
 	const limit = 1 << 20
 	// Valid pprof: strings that nothing refers to.
-	filler := func(size int) string { return encoded(message(6, make([]byte, size))) }
+	filler := func(size int) string { return encoded(worst.Field(6, make([]byte, size))) }
 	ld, _ := newRecord(filler(limit+1), keyFormat, FormatPprof.String())
 	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)
 	appendRecord(sl, filler(limit/2), keyFormat, FormatPprof.String())

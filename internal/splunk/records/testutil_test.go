@@ -4,7 +4,6 @@
 package records
 
 import (
-	"bytes"
 	"encoding/base64"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -68,72 +66,59 @@ func appendRecord(sl plog.ScopeLogs, body string, attributes ...any) plog.LogRec
 // rawPprof writes the messages of a pprof as an agent might, without the rules that profile.Profile imposes.
 type rawPprof struct {
 	strings []string
-	body    []byte
+	index   map[string]int64
+	body    profiletest.PprofWire
+	// isPacked reports that locations of samples are one field.
+	isPacked bool
 }
 
-func (p *rawPprof) str(s string) uint64 {
-	for i, known := range p.strings {
-		if known == s {
-			return uint64(i)
+func (p *rawPprof) str(s string) int64 {
+	i, ok := p.index[s]
+	if !ok {
+		if i = int64(len(p.strings)); i == 0 {
+			p.index = map[string]int64{}
 		}
+		p.strings, p.index[s] = append(p.strings, s), i
 	}
-	p.strings = append(p.strings, s)
-	return uint64(len(p.strings) - 1)
-}
-
-func message(number protowire.Number, body []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), body)
-}
-
-// varintField is a field of varint type.
-func varintField(n protowire.Number, v uint64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(nil, n, protowire.VarintType), v)
+	return i
 }
 
 // frame adds a function and a location of this id.
 func (p *rawPprof) frame(id uint64, function, file string, line int64) {
-	f := bytes.Join([][]byte{varintField(1, id), varintField(2, p.str(function)), varintField(4, p.str(file))}, nil)
-	p.body = append(p.body, message(5, f)...)
-	l := append(varintField(1, id), message(4, append(varintField(1, id), varintField(2, uint64(line))...))...)
-	p.body = append(p.body, message(4, l)...)
+	p.body = p.body.Function(profiletest.PprofFunctionFields{ID: id, Name: p.str(function), File: p.str(file)}).
+		Location(profiletest.PprofLocationFields{ID: id, Lines: []profiletest.PprofLine{{Function: id, Line: line}}})
 }
 
 func (p *rawPprof) sampleType(name, unit string) {
-	p.body = append(p.body, message(1, append(varintField(1, p.str(name)), varintField(2, p.str(unit))...))...)
+	p.body = p.body.ValueType(profiletest.PprofSampleType, p.str(name), p.str(unit))
 }
 
 // sample adds a sample with labels (key, value, ...) whose values are string, int or int64.
 func (p *rawPprof) sample(locations []uint64, values []int64, labels ...any) {
-	var s []byte
-	for _, l := range locations {
-		s = append(s, varintField(1, l)...)
+	s := profiletest.PprofWire(nil).Unpacked(profiletest.PprofSampleLocation, locations...)
+	if p.isPacked {
+		s = profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, locations...)
 	}
 	for _, v := range values {
-		s = append(s, varintField(2, uint64(v))...)
+		s = s.Int(profiletest.PprofSampleValue, v)
 	}
 	for i := 0; i < len(labels); i += 2 {
-		label := varintField(1, p.str(labels[i].(string)))
+		label := profiletest.PprofLabel{Key: p.str(labels[i].(string))}
 		switch v := labels[i+1].(type) {
 		case string:
-			label = append(label, varintField(2, p.str(v))...)
+			label.Str = p.str(v)
 		case int:
-			label = append(label, varintField(3, uint64(v))...)
+			label.Num = int64(v)
 		case int64:
-			label = append(label, varintField(3, uint64(v))...)
+			label.Num = v
 		}
-		s = append(s, message(3, label)...)
+		s = s.Label(label)
 	}
-	p.body = append(p.body, message(2, s)...)
+	p.body = p.body.Message(profiletest.PprofSample, s)
 }
 
 // encode returns the body as agents send it.
-func (p *rawPprof) encode() string {
-	body := p.body
-	for _, s := range p.strings {
-		body = append(body, message(6, []byte(s))...)
-	}
-	return encoded(body)
-}
+func (p *rawPprof) encode() string { return encoded(p.body.Strings(p.strings...)) }
 
 func encoded(plain []byte) string { return base64.StdEncoding.EncodeToString(profiletest.Gzip(plain)) }
 
