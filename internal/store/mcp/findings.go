@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/findings"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -27,8 +26,8 @@ func findingsOf(c *call, in *findingsIn) error {
 	p := c.params
 	p.Set("service", in.Service)
 	(&span{From: in.From, Until: in.Until, Seconds: in.Seconds}).set(p, "")
-	if in.From == "" && in.Seconds == 0 {
-		p.Set("seconds", strconv.FormatFloat(cmp.Or(c.DefaultTime, time.Hour).Seconds(), 'f', -1, 64))
+	if in.From == "" && in.Seconds == 0 && c.DefaultTime > 0 {
+		p.Set("seconds", strconv.FormatFloat(c.DefaultTime.Seconds(), 'f', -1, 64))
 	}
 	sel := p.Selection(c.now, "", nil)
 	sel.Meter = c.meter
@@ -39,9 +38,11 @@ func findingsOf(c *call, in *findingsIn) error {
 		return err
 	}
 	sel.Until = cmp.Or(sel.Until, c.now.UnixNano())
-	if err := c.requireProfiles(&sel); err != nil {
+	first, err := c.requireProfiles(&sel)
+	if err != nil {
 		return err
 	}
+	sel.From = cmp.Or(sel.From, first)
 	list, unjudged, err := findings.Of(c.ctx, c.Store, sel, c.now)
 	if err != nil {
 		return err
@@ -64,22 +65,23 @@ func findingsOf(c *call, in *findingsIn) error {
 	return nil
 }
 
-// requireProfiles returns an error if a service has no profile in a time: then nothing stands out, and nothing is well.
-func (c *call) requireProfiles(sel *model.Selection) error {
+// requireProfiles returns when the first profile of a service began, and an error if the service has none in a time:
+// then nothing stands out, and nothing is well.
+func (c *call) requireProfiles(sel *model.Selection) (from int64, err error) {
 	list, err := c.Store.Catalog(c.ctx, sel.Service, c.meter)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(list) == 0 {
-		return noService(sel.Service)
+		return 0, noService(sel.Service)
 	}
 	from, until := list[0].From, list[0].Until
 	for i := range list {
 		from, until = min(from, list[i].From), max(until, list[i].Until)
 	}
 	if from < sel.Until && until >= sel.From {
-		return nil
+		return from, nil
 	}
-	return &query.Error{Status: http.StatusNotFound, Message: "no profile is in the selected time",
+	return 0, &query.Error{Status: http.StatusNotFound, Message: "no profile is in the selected time",
 		Hint: fmt.Sprintf("there are profiles from %s to %s", formatTime(from), formatTime(until))}
 }

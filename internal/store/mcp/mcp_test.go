@@ -162,6 +162,17 @@ func TestFindingsOfLittle(t *testing.T) {
 	assert.NotContains(t, text, "no function has grown")
 }
 
+// Without a default time, as of files, findings are about all that there is.
+func TestFindingsOfAll(t *testing.T) {
+	s := settings(t)
+	s.DefaultTime, s.Now = 0, func() time.Time { return noon.Add(time.Hour) } // an hour after the last profile
+	client := connect(t, s)
+	text, isError := call(t, client, "findings", `{"service":"shop"}`)
+	assert.False(t, isError)
+	assert.Contains(t, text, "from 2026-11-21T11:40:00Z to 2026-11-21T13:00:00Z")
+	assert.Contains(t, text, "growth: encoding/json.Marshal takes")
+}
+
 // A base without a time, attributes or a service is as none: the time before, and not the selection itself.
 func TestCompareWithAnEmptyBase(t *testing.T) {
 	client := connect(t, settings(t))
