@@ -538,3 +538,29 @@ func TestRefusedBodiesAreNotAskedFor(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
 }
+
+// HTTP/2 has no connection to close: the refusal of one body, however long, is read, and other requests go on.
+func TestRefusedBodiesOfHTTP2(t *testing.T) {
+	unencrypted := new(http.Protocols)
+	unencrypted.SetUnencryptedHTTP2(true)
+	_, address := serve(t, budget.New(16*mib), mib, nil, func(s *http.Server) { s.Protocols = unencrypted })
+	connections := atomic.Int32{}
+	client := &http.Client{Transport: &http.Transport{Protocols: unencrypted,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			connections.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}}}
+	for range 5 {
+		for size, want := range map[int]int{1000: http.StatusOK, 2 * mib: http.StatusRequestEntityTooLarge,
+			64 * mib: http.StatusRequestEntityTooLarge} {
+			response, err := client.Post("http://"+address, "", bytes.NewReader(make([]byte, size)))
+			require.NoError(t, err)
+			text, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			assert.Equal(t, want, response.StatusCode)
+			assert.NotEmpty(t, text)
+		}
+	}
+	assert.Equal(t, int32(1), connections.Load())
+}

@@ -140,7 +140,6 @@ type bodyReadingKey struct{}
 // close makes the server close the connection half a second after the answer, as net/http does if MaxBytesReader
 // refuses a body.
 func (b *bodyReading) close() {
-	b.writer.Header().Set("Connection", "close")
 	_, _ = http.MaxBytesReader(b.writer, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
