@@ -95,9 +95,9 @@ func CPUTime(sampleType, unit, periodType, periodUnit string) (nanos int64, time
 	return 0, false
 }
 
-// CPURank returns how well the values of a type have the processor time of the profile process_cpu, 0 if they have not: a
-// type that is known to be processor time, then samples of it, then types that are unknown. Others, such as the wall time
-// and the locks that Datadog's libraries and .NET's write into the same pprof, have not.
+// CPURank returns how well the values of a type have the processor time of the profile process_cpu, 0 if they have
+// not: a type that is known to be processor time, then samples of it, then types that are unknown. Others, such as the
+// wall time and the locks that Datadog's libraries and .NET's write into the same pprof, have not.
 func CPURank(sampleType, unit, periodUnit string) int {
 	sampleType = PlainType(sampleType)
 	known, isKnown := knownTypes[sampleType]
