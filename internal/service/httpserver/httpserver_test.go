@@ -276,6 +276,23 @@ func TestShutdownEnds(t *testing.T) {
 		require.NoError(t, shutdown(t, s))
 		assert.Equal(t, http.StatusOK, <-code, "it was answered after its context ended")
 	})
+	t.Run("a handler that reads nothing", func(t *testing.T) {
+		for _, waits := range []bool{true, false} { // the server stops before the rest of the body is received, or meanwhile
+			s, address := serve(t, budget, mib, nil, func(server *http.Server) {
+				server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if waits {
+						<-r.Context().Done()
+					}
+					w.WriteHeader(http.StatusUnauthorized)
+				})
+			})
+			c := dribble(t, address, []byte("begin"), 1_000_000)
+			require.Eventually(t, func() bool { return s.requests.count() == 1 }, 30*time.Second, time.Millisecond)
+			require.NoError(t, shutdown(t, s))
+			text, _ := io.ReadAll(c)
+			assert.Contains(t, string(text), "HTTP/1.1 401")
+		}
+	})
 	t.Run("a handler that waits forever", func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
