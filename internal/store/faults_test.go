@@ -35,6 +35,25 @@ func addHour(s *Store, hour int) Added {
 	return s.Add(cpu(start, 10, profiletest.Value(1, "leaf")), start.Add(10*time.Second))
 }
 
+// keepHours adds a profile to each of the first hours of the day, and writes it as soon as its hour ends.
+func keepHours(s *Store, hours int) {
+	for hour := range hours {
+		addHour(s, hour)
+		s.Maintain(noon.Truncate(24 * time.Hour).Add(time.Duration(hour+1) * time.Hour))
+	}
+}
+
+// failOn lets a kind of use of files of a name, or of all if it is empty, fail until the test or the next SetFault.
+func failOn(t *testing.T, op, name string, fault error) {
+	t.Cleanup(func() { blockfile.SetFault(nil) })
+	blockfile.SetFault(func(used, path string) error {
+		if used == op && (name == "" || filepath.Base(path) == name) {
+			return fault
+		}
+		return nil
+	})
+}
+
 // A clock that is wrong for a moment deletes nothing, and makes nothing coarser. One that stays where it is, is
 // believed.
 func TestClockThatIsAhead(t *testing.T) {
@@ -44,10 +63,7 @@ func TestClockThatIsAhead(t *testing.T) {
 		cfg.Disk.Downsampling = Downsampling{After: 72 * time.Hour, Step: 4 * time.Hour}
 		s := open(t, cfg)
 		day := noon.Truncate(24 * time.Hour)
-		for hour := range 24 {
-			addHour(s, hour)
-			s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
-		}
+		keepHours(s, 24)
 		now := day.Add(24 * time.Hour)
 		if restarts {
 			require.NoError(t, s.Close())
@@ -217,10 +233,7 @@ func TestJoiningCanBeStopped(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, diskConfig(t, dir))
 	day := noon.Truncate(24 * time.Hour)
-	for hour := range 3 {
-		addHour(s, hour)
-		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
-	}
+	keepHours(s, 3)
 	ctx, stop := context.WithCancel(t.Context())
 	blockfile.SetFault(func(op, path string) error {
 		if op == "create" && strings.HasSuffix(path, "samples.parquet") {
@@ -302,16 +315,8 @@ func TestKilledWhenTheListIsNotDurable(t *testing.T) {
 	cfg := diskConfig(t, memoryDir(t))
 	s := open(t, cfg)
 	day := noon.Truncate(24 * time.Hour)
-	for hour := range 3 {
-		addHour(s, hour)
-		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
-	}
-	blockfile.SetFault(func(op, path string) error {
-		if op == "sync" && path == cfg.Disk.Directory { // it has been renamed
-			return syscall.EIO
-		}
-		return nil
-	})
+	keepHours(s, 3)
+	failOn(t, "sync", filepath.Base(cfg.Disk.Directory), syscall.EIO) // it has been renamed
 	s.Maintain(day.Add(26 * time.Hour))
 	blockfile.SetFault(nil)
 	require.Len(t, s.Blocks(), 3)
@@ -359,12 +364,7 @@ func TestLogBeginsAgain(t *testing.T) {
 	push := func(i int) Added { return add(t, s, "a", "cpu", "nanoseconds", i, 1, profiletest.Value(1, "leaf")) }
 	push(0)
 	require.NoError(t, s.LogError())
-	blockfile.SetFault(func(op, path string) error {
-		if op == "write" && filepath.Base(path) == logFolder {
-			return syscall.ENOSPC
-		}
-		return nil
-	})
+	failOn(t, "write", logFolder, syscall.ENOSPC)
 	for i := range 2 { // the log fails with the first one, and none is kept: the sender has them still
 		require.ErrorIs(t, push(1+i).Err, syscall.ENOSPC)
 		require.ErrorIs(t, s.LogError(), syscall.ENOSPC)
@@ -411,12 +411,7 @@ func TestMessagesThatTheLogCannotTake(t *testing.T) {
 			for i := range 6 {
 				now := noon.Add(time.Duration(10*i) * time.Second)
 				if fails && i == 4 {
-					blockfile.SetFault(func(op, _ string) error {
-						if op == "write" {
-							return syscall.EIO
-						}
-						return nil
-					})
+					failOn(t, "write", "", syscall.EIO)
 					require.ErrorIs(t, s.Add(message(now, 500), now).Err, syscall.EIO)
 					require.Equal(t, 8, s.Stats().Profiles)
 					blockfile.SetFault(nil)

@@ -146,13 +146,7 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 			}
 			push(noon.Add(time.Hour)) // the next hour begins: its block is to be written
 			push(noon.Add(time.Hour + time.Second))
-			blockfile.SetFault(func(op, path string) error {
-				if op == "sync" && filepath.Base(path) == logFolder {
-					return syscall.EIO
-				}
-				return nil
-			})
-			t.Cleanup(func() { blockfile.SetFault(nil) })
+			failOn(t, "sync", logFolder, syscall.EIO)
 			assert.Eventually(t, func() bool { return s.LogError() != nil }, 20*time.Second, 10*time.Millisecond,
 				"the log was not synced")
 			if compacting {
@@ -169,13 +163,7 @@ func TestSmallerMemoryAfterAKill(t *testing.T) {
 	cfg := diskConfig(t, t.TempDir())
 	cfg.MaxBytes = 16 << 20
 	s := open(t, cfg)
-	blockfile.SetFault(func(op, _ string) error { // heads stay in memory and in the log
-		if op == "mkdir" {
-			return syscall.ENOSPC
-		}
-		return nil
-	})
-	t.Cleanup(func() { blockfile.SetFault(nil) })
+	failOn(t, "mkdir", "", syscall.ENOSPC) // heads stay in memory and in the log
 	n := 0
 	push := func() {
 		samples := make([]profiletest.Sample, 50)

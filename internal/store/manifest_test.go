@@ -26,10 +26,7 @@ func threeHours(t *testing.T) (cfg Config, reports *[]string) {
 	cfg, reports = diskConfig(t, memoryDir(t)), &[]string{}
 	cfg.Disk.Report = func(message string, err error) { *reports = append(*reports, fmt.Sprint(message, ": ", err)) }
 	s := open(t, cfg)
-	for hour := range 3 {
-		addHour(s, hour)
-		s.Maintain(noon.Truncate(24 * time.Hour).Add(time.Duration(hour+1) * time.Hour))
-	}
+	keepHours(s, 3)
 	require.Len(t, s.Blocks(), 3)
 	require.NoError(t, s.Close())
 	return cfg, reports
