@@ -30,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // typesOf returns the sample types of a pprof, and the sum of the values of each.
@@ -388,56 +389,16 @@ func TestProductsSaturate(t *testing.T) {
 
 // The cost of a message is bounded by its size, even if its samples share large entries.
 func TestCostIsBounded(t *testing.T) {
-	const size = 256 << 10
-	text := strings.Repeat("x", size/2)
-	shared := pt.New().Resource("service.name", "shop", "long", text).Profile("samples", "count").Period(1, "cpu",
-		"nanoseconds")
-	stack := make([]string, 10_000)
-	for i := range stack {
-		stack[i] = "f"
-	}
-	deep := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(1, "cpu", "nanoseconds").
-		Sample(pt.Value(1, stack...)).Break(func(pd pprofile.Profiles) { repeatSample(pd, 3000) })
-	for i := range 5000 {
-		shared.Sample(pt.Value(1, "f").With(pt.Attr("long", text), pt.Attr("n", i)))
-	}
-	// Each profile has a time of its own, and becomes a series.
-	series := func(n int, typ string, attributes ...any) pprofile.Profiles {
-		build := pt.New().Resource(append(attributes, "service.name", "shop")...)
-		for i := range n {
-			build.Profile(typ, "count").Time(uint64(i+1), 1).Period(1, "cpu", "nanoseconds").Sample(pt.Value(1, "f"))
-		}
-		return build.Build()
-	}
-	var many, long []any
-	for i := range 5000 {
-		many = append(many, fmt.Sprintf("some.attribute.%d", i), "x")
-	}
-	for i := range 25 {
-		long = append(long, fmt.Sprint("a", i), text[:2000])
-	}
-	nested := series(500, "samples")
-	entries := nested.ResourceProfiles().At(0).Resource().Attributes().PutEmptyMap("map")
-	for i := range 10_000 {
-		entries.PutInt(fmt.Sprint(i), 1)
-	}
-	for name, pd := range map[string]pprofile.Profiles{
-		"shared text": shared.Build(), "deep stacks": deep.Build(), "many profiles": series(2000, "samples", "long", text),
-		"many attributes": series(1000, "samples", many...), "large map": nested,
-		"long labels": series(2000, "samples", long...), "long type": series(2000, strings.Repeat(text, 2)),
-		"long type with a hyphen": series(2000, strings.Repeat(text, 2)+"-"),
-	} {
+	for name, wire := range worst.Profiles.All(256 << 10) {
 		t.Run(name, func(t *testing.T) {
-			var sent *countingTransport
-			n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
-			pt.RequireCostOfEach(t, pt.BoundOf(n, 64<<20, 200), func() func() {
+			pd, sent := pt.Unmarshal(t, wire), &countingTransport{}
+			pt.RequireCostOfEach(t, pt.BoundOf(len(wire), 64<<20, 200), func() func() {
 				e := newTestExporter(t, pyroscopetest.New(t), nil)
-				sent = &countingTransport{}
+				*sent = countingTransport{}
 				e.client.HTTP.Transport = sent
 				return func() { _ = e.push(t.Context(), pd) }
 			})
-			require.NotZero(t, sent.requests)
-			require.Less(t, sent.bytes, minBytes+2*maxExpansion*n)
+			require.Less(t, sent.bytes, minBytes+2*maxExpansion*len(wire))
 		})
 	}
 }
