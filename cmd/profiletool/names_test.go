@@ -4,7 +4,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,8 +59,7 @@ func exported(t *testing.T, pd pprofile.Profiles) (names []string) {
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 	require.NoError(t, e.Shutdown(t.Context()))
-	paths, err := filepath.Glob(filepath.Join(folder, "*", "*", "*.pb.gz"))
-	require.NoError(t, err)
+	paths := profiletest.Glob(t, filepath.Join(folder, "*", "*", "*.pb.gz"))
 	for _, path := range paths {
 		dir := filepath.Dir(path)
 		names = append(names, filepath.Base(filepath.Dir(dir))+" "+filepath.Base(dir))
@@ -85,14 +83,11 @@ func TestOneSetOfNames(t *testing.T) {
 		"wall and cpu, by cpu": "process_cpu", "what nobody knows, wall": "wall",
 		"go-mutex.pb.gz": "mutex", "go-heap.pb.gz": "memory", "node-datadog-wall-cpu.pb.gz": "wall",
 	}
-	captured, err := filepath.Glob(pprofData + "*.pb.gz")
-	require.NoError(t, err)
-	for _, path := range captured {
+	for _, path := range profiletest.Glob(t, pprofData+"*.pb.gz") {
 		if strings.Contains(path, "huge") || strings.Contains(path, "large") {
 			continue
 		}
-		payloads[filepath.Base(path)], err = os.ReadFile(path)
-		require.NoError(t, err)
+		payloads[filepath.Base(path)] = profiletest.FileBytes(t, path)
 	}
 	for name, payload := range payloads {
 		t.Run(name, func(t *testing.T) {

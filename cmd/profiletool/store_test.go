@@ -68,8 +68,7 @@ func TestStore(t *testing.T) {
 		assert.Contains(t, must(t, "top", "-service", long, "-type", sampleType, file), "of 8 total")
 	}
 
-	files, err := filepath.Glob(filepath.Join(dir, "blocks", "*", "stacks.parquet"))
-	require.NoError(t, err)
+	files := profiletest.Glob(t, filepath.Join(dir, "blocks", "*", "stacks.parquet"))
 	b := profiletest.FileBytes(t, files[0])
 	b[len(b)/2] ^= 1
 	require.NoError(t, os.WriteFile(files[0], b, 0o600))

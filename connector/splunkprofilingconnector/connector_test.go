@@ -6,7 +6,6 @@ package splunkprofilingconnector
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -55,8 +54,7 @@ func toLogsOf(t *testing.T, next *consumertest.LogsSink) connector.Logs {
 // mixed returns a request with a captured profile, an ordinary record, and a record that claims to be a profile.
 func mixed(t *testing.T) plog.Logs {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("..", "..", "testdata", "splunk", "v4.11.0-001-cpu-snapshot.otlp-logs.pb"))
-	require.NoError(t, err)
+	body := profiletest.FileBytes(t, filepath.Join("..", "..", "testdata", "splunk", "v4.11.0-001-cpu-snapshot.otlp-logs.pb"))
 	request := plogotlp.NewExportRequest()
 	require.NoError(t, request.UnmarshalProto(body))
 	ld := request.Logs()

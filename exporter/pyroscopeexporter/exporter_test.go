@@ -419,8 +419,7 @@ func TestSplunkSourcesAreSeries(t *testing.T) {
 	e := newTestExporter(t, s, nil)
 	want := map[string]int64{}
 	for _, source := range []string{"snapshot", "continuous"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "splunk", "v4.*-cpu-"+source+".otlp-logs.pb"))
-		require.NoError(t, err)
+		files := profiletest.Glob(t, filepath.Join("..", "..", "testdata", "splunk", "v4.*-cpu-"+source+".otlp-logs.pb"))
 		for _, file := range files {
 			data := profiletest.FileBytes(t, file)
 			records, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(data)

@@ -262,8 +262,7 @@ func TestTheIndexOfOldServicesIsBounded(t *testing.T) {
 	assert.Equal(t, sent, stats.Profiles+stats.Evicted[model.EvictedBytes])
 	assert.LessOrEqual(t, stats.Profiles*256, cfg.MaxBytes/indexPart)
 	assert.Positive(t, stats.Profiles)
-	names, err := filepath.Glob(filepath.Join(cfg.Disk.Directory, "blocks", "*"))
-	require.NoError(t, err)
+	names := profiletest.Glob(t, filepath.Join(cfg.Disk.Directory, "blocks", "*"))
 	assert.Len(t, names, stats.DiskBlocks)
 	require.NoError(t, s.Close())
 }

@@ -69,8 +69,7 @@ func TestDamagedBlocks(t *testing.T) {
 				s.Maintain(now)
 				require.Equal(t, 3, s.Stats().DiskBlocks)
 				require.NoError(t, s.Close())
-				paths, err := filepath.Glob(filepath.Join(dir, "blocks", "*", file))
-				require.NoError(t, err)
+				paths := profiletest.Glob(t, filepath.Join(dir, "blocks", "*", file))
 				b := profiletest.FileBytes(t, paths[1])
 				switch how {
 				case "cut":
@@ -109,8 +108,7 @@ func TestTornLog(t *testing.T) {
 		add(t, s, "a", "cpu", "nanoseconds", i, 1, profiletest.Value(1, "leaf"))
 	}
 	require.NoError(t, s.disk.lock.Release())
-	files, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
-	require.NoError(t, err)
+	files := profiletest.Glob(t, filepath.Join(dir, "wal", "*"))
 	last := files[len(files)-1]
 	info, err := os.Stat(last)
 	require.NoError(t, err)

@@ -40,8 +40,7 @@ func TestDamagedLog(t *testing.T) {
 			}
 			require.Len(t, s.blocks, 3)
 			require.NoError(t, s.disk.lock.Release()) // killed
-			files, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
-			require.NoError(t, err)
+			files := profiletest.Glob(t, filepath.Join(dir, "wal", "*"))
 			switch fault {
 			case "missing":
 				require.NoError(t, os.Remove(files[1]))

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -19,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // query asks something, and compares the answer with that of the model.
@@ -208,8 +208,7 @@ func (h *history) pprof(sel model.Selection) error {
 		encoded, _, err := pprofencode.Encode(merged.Profiles)
 		require.NoError(h.t, err)
 		require.Len(h.t, encoded, 1)
-		p, err := profile.ParseUncompressed(encoded[0].Bytes)
-		require.NoError(h.t, err)
+		p := profiletest.ParsePprof(h.t, encoded[0].Bytes)
 		for _, sample := range p.Sample {
 			var names []string
 			for _, l := range slices.Backward(sample.Location) {

@@ -38,8 +38,7 @@ func encode(t testing.TB, pd pprofile.Profiles) *profile.Profile {
 	encoded, _, err := pprofencode.Encode(pd)
 	require.NoError(t, err)
 	require.Len(t, encoded, 1)
-	p, err := profile.ParseUncompressed(encoded[0].Bytes)
-	require.NoError(t, err)
+	p := profiletest.ParsePprof(t, encoded[0].Bytes)
 	return p
 }
 

@@ -79,8 +79,7 @@ func requireAsPeer(t *testing.T, payload []byte, options Options) {
 		return
 	}
 	require.Len(t, encoded, 1)
-	got, err := profile.ParseUncompressed(encoded[0].Bytes)
-	require.NoError(t, err)
+	got := profiletest.ParsePprof(t, encoded[0].Bytes)
 	require.NoError(t, got.CheckValid())
 	require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero(), profiletest.CanonicalLinks()))
 }

@@ -128,8 +128,7 @@ func TestDeltaStepByStep(t *testing.T) {
 func TestDeltaRestarts(t *testing.T) {
 	before := heapOf(t, 50, [2]int64{10, 1}, [2]int64{20, 2})
 	changed := func(change func(*profile.Profile)) []byte {
-		p, err := profile.ParseUncompressed(before)
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, before)
 		change(p)
 		return written(t, p)
 	}

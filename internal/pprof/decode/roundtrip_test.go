@@ -161,8 +161,7 @@ func TestRoundTripOfLabelsOnTheWire(t *testing.T) {
 			}
 			payload := profiletest.PprofWire(nil).ValueType(profiletest.PprofSampleType, 6, 5).
 				Message(profiletest.PprofSample, sample).Strings(strings...)
-			want, err := profile.ParseUncompressed(payload)
-			require.NoError(t, err)
+			want := profiletest.ParsePprof(t, payload)
 			_, encoded, back := roundTrip(t, payload, Options{})
 			require.NoError(t, profiletest.EqualPprof(want, back))
 			assert.Equal(t, labelsInOrder(payload), labelsInOrder(encoded))

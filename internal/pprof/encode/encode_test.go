@@ -23,8 +23,7 @@ func encodeAll(t testing.TB, pd pprofile.Profiles) ([]*profile.Profile, []Payloa
 	require.NoError(t, err)
 	var parsed []*profile.Profile
 	for _, payload := range encoded {
-		p, err := profile.ParseUncompressed(payload.Bytes)
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, payload.Bytes)
 		require.NoError(t, p.CheckValid())
 		parsed = append(parsed, p)
 	}

@@ -6,7 +6,6 @@ package encode
 import (
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -49,8 +48,7 @@ func FuzzEncode(f *testing.F) {
 		}
 		samples, profiles := 0, 0
 		for _, payload := range encoded {
-			p, err := profile.ParseUncompressed(payload.Bytes)
-			require.NoError(t, err)
+			p := profiletest.ParsePprof(t, payload.Bytes)
 			require.NoError(t, p.CheckValid())
 			require.Contains(t, []int{len(p.SampleType), 2 * len(p.SampleType)}, len(payload.ProfileIndices))
 			samples += len(p.Sample)

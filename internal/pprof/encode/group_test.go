@@ -156,8 +156,7 @@ func TestEncodeKeepsTheDefaultSampleType(t *testing.T) {
 			encoded, _, err := Encode(b.Build())
 			require.NoError(t, err)
 			require.Len(t, encoded, 1)
-			p, err := profile.ParseUncompressed(encoded[0].Bytes)
-			require.NoError(t, err)
+			p := profiletest.ParsePprof(t, encoded[0].Bytes)
 			assert.Equal(t, test.want, p.DefaultSampleType)
 		})
 	}

@@ -177,8 +177,7 @@ func in(file, function string) profiletest.Location {
 // firstFile returns the first mapping of each payload.
 func firstFile(t *testing.T, payloads []Payload) (files []string) {
 	for _, payload := range payloads {
-		p, err := profile.ParseUncompressed(payload.Bytes)
-		require.NoError(t, err)
+		p := profiletest.ParsePprof(t, payload.Bytes)
 		files = append(files, p.Mapping[0].File)
 	}
 	return files

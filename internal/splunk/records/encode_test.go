@@ -47,8 +47,7 @@ func eachRecord(ld plog.Logs, visit func(plog.LogRecord)) {
 // pprofs returns the captured pprof payloads as profiles, but for two that are as large as the others ten times over.
 func pprofs(t testing.TB) map[string]pprofile.Profiles {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "pprof", "*"))
-	require.NoError(t, err)
+	files := profiletest.Glob(t, filepath.Join("..", "..", "..", "testdata", "pprof", "*"))
 	all := map[string]pprofile.Profiles{}
 	for _, file := range files {
 		payload := profiletest.FileBytes(t, file)

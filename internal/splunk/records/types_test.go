@@ -5,7 +5,6 @@ package records
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -230,8 +229,7 @@ func TestDescriptionIsContent(t *testing.T) {
 
 // The page of the format has every attribute of a description.
 func TestPageHasDescriptions(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "receiver", "splunkprofilingreceiver", "docs", "records.md"))
-	require.NoError(t, err)
+	page := profiletest.FileBytes(t, filepath.Join("..", "..", "..", "receiver", "splunkprofilingreceiver", "docs", "records.md"))
 	for _, key := range []string{
 		keySampleType, keySampleUnit, keySampleShape, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
 		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion,
