@@ -83,3 +83,17 @@ func TestAddress(t *testing.T) {
 	_, ok := debug.Address(Position{Offset: 1 << 40})
 	assert.False(t, ok)
 }
+
+// Some producers have one mapping for the whole file, in which the executable segment comes after the first page.
+func TestAddressInAMappingOfTheWholeFile(t *testing.T) {
+	for _, flag := range []string{"-Wl,-z,separate-code", "-Wl,-z,noseparate-code"} {
+		program := programtest.Compile(t, "gcc", "shop.c", "-O1", "-g", flag)
+		addr := functionAddresses(t, program, 1)[0]
+		m := open(t, program)
+		for _, image := range []*Image{m, open(t, programtest.Changed(t, program, "objcopy", "--only-keep-debug"))} {
+			got, ok := image.Address(Position{Offset: addr - m.segments[0].addr})
+			assert.True(t, ok, flag)
+			assert.Equal(t, addr, got, flag)
+		}
+	}
+}

@@ -347,7 +347,8 @@ type Position struct {
 }
 
 // Address returns the virtual address of a position. Debug files keep the program headers of their program, but may
-// have other offsets: then the executable segment that the mapping began with is used.
+// have other offsets: then the segment that the mapping began with is used, which is the executable one, or the first
+// where the mapping is of the whole file.
 func (m *Image) Address(p Position) (uint64, bool) {
 	if p.Virtual {
 		return p.Offset, true
@@ -372,6 +373,10 @@ func (m *Image) Address(p Position) (uint64, bool) {
 	if only == nil || p.Offset < p.MappingOffset {
 		return 0, false
 	}
-	addr := only.addr&^page + p.Offset - p.MappingOffset
+	base := only
+	if first := &m.segments[0]; p.MappingOffset == 0 && (only.addr&page == 0 || first.memorySz > page) {
+		base = first // the executable segment is not at offset 0, so that the mapping is of the whole file
+	}
+	addr := base.addr&^page + p.Offset - p.MappingOffset
 	return addr, addr-only.addr&^page < only.memorySz+page
 }
