@@ -21,10 +21,10 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
 )
 
@@ -171,13 +171,8 @@ func machine(t *testing.T, processes ...fakeProcess) (root string) {
 
 // contextOf returns the payload of a process context: a service's name, and a version of 2.
 func contextOf(name string) []byte {
-	field := func(number protowire.Number, content ...byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
-	}
-	attribute := func(key, value string) []byte {
-		return field(1, append(field(1, []byte(key)...), field(2, field(1, []byte(value)...)...)...)...)
-	}
-	return field(1, append(attribute("service.version", "2"), attribute("service.name", name)...)...)
+	attribute := func(key, value string) worst.Fields { return worst.Fields{1, key, 2, worst.Fields{1, value}} }
+	return worst.Fields{1, worst.Fields{1, attribute("service.version", "2"), 1, attribute("service.name", name)}}.Bytes()
 }
 
 // publish writes a process context below a process's folder.

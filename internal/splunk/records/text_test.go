@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -101,13 +102,7 @@ func TestGroups(t *testing.T) {
 	older := same.ScopeLogs().AppendEmpty()
 	older.Scope().SetVersion("0.0.9")
 	appendRecord(older, javaStack, KeySourceType, ProfilingName, keyType, "cpu", keyEventPeriod, 1000)
-	for _, rl := range ld.ResourceLogs().All() {
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, log := range sl.LogRecords().All() {
-				log.SetTimestamp(1000)
-			}
-		}
-	}
+	eachRecord(ld, func(record plog.LogRecord) { record.SetTimestamp(1000) })
 	pd := translated(t, ld, Options{}).Profiles
 	require.Equal(t, 1, pd.ResourceProfiles().Len())
 	scopes := pd.ResourceProfiles().At(0).ScopeProfiles()
