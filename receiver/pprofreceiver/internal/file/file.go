@@ -255,8 +255,9 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 
 func (f *Reader) deliver(ctx context.Context, file foundFile, p ingest.Payload) error {
 	p.Identity = ingest.NewIdentity()
-	p.Derived.PutStr(ingest.AttributeFileName, filepath.Base(file.path))
-	p.Derived.PutStr(ingest.AttributeFilePath, file.path)
+	path := strings.ToValidUTF8(file.path, "\uFFFD") // as the values of attributes are, unlike names of files
+	p.Derived.PutStr(ingest.AttributeFileName, filepath.Base(path))
+	p.Derived.PutStr(ingest.AttributeFilePath, path)
 	return f.ingest.Ingest(ctx, p, f.cfg.Timeout)
 }
 

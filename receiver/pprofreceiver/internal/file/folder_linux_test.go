@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,18 @@ func TestFolderWithoutPermission(t *testing.T) {
 	require.Len(t, lines, 1)
 	assert.Contains(t, lines[0].ContextMap()["error"], "secret: permission denied")
 	assert.EqualValues(t, 2, d.Sum("otelcol_receiver_pprof_file_incomplete_scans"))
+}
+
+// Names may have any bytes, those of folders too. Attributes have UTF-8.
+func TestFolderOfAnyName(t *testing.T) {
+	d := newFolder(t, "", nil)
+	var want []string
+	for i, name := range []string{"caf\xe9", "line\nbreak", "[a]{b}*", "-"} {
+		path := d.put(name+"/"+name+".pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Duration(9-i)*time.Hour)
+		want = append(want, strings.ReplaceAll(path, "\xe9", "\uFFFD"))
+	}
+	assert.Equal(t, want, d.scan())
+	assert.Zero(t, d.Sum("otelcol_receiver_pprof_file_incomplete_scans"))
 }
 
 // asNobody takes the rights to files from the test's thread, if it runs as root.

@@ -20,7 +20,7 @@ import (
 // does not follow symbolic links, which could form a loop.
 func glob(pattern string, maxEntries int, skip string) (paths []string, err error) {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
-	bounded := &boundedFS{FS: os.DirFS(base), base: filepath.FromSlash(base), skip: skip, left: maxEntries,
+	bounded := &boundedFS{base: filepath.FromSlash(base), skip: skip, left: maxEntries,
 		listed: map[string]int{}}
 	paths, err = doublestar.Glob(bounded, rest, doublestar.WithNoFollow()) // ignores errors of folders
 	err = cmp.Or(err, bounded.err)
@@ -33,8 +33,8 @@ func glob(pattern string, maxEntries int, skip string) (paths []string, err erro
 var errTooMany = errors.New("there are more than `max_entries` files and folders")
 
 // boundedFS is a file system that lists a number of entries: a folder may have more than fit into memory.
+// Unlike os.DirFS, it has names that are not UTF-8.
 type boundedFS struct {
-	fs.FS
 	base, skip string
 	left       int
 	err        error
@@ -42,8 +42,19 @@ type boundedFS struct {
 	listed map[string]int
 }
 
+func (b *boundedFS) path(name string) string { return filepath.Join(b.base, filepath.FromSlash(name)) }
+
+// Open opens a file below the base.
+func (b *boundedFS) Open(name string) (fs.File, error) {
+	file, err := os.Open(b.path(name))
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
 // Stat does not open files, unlike fs.Stat without it: opening a pipe waits for its writer.
-func (b *boundedFS) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.FS, name) }
+func (b *boundedFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(b.path(name)) }
 
 // ReadDir lists the entries of a folder for which there is room. It keeps the first error of a folder that exists.
 func (b *boundedFS) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -55,7 +66,7 @@ func (b *boundedFS) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 func (b *boundedFS) readDir(name string) (entries []fs.DirEntry, err error) {
-	if b.skip != "" && filepath.Join(b.base, filepath.FromSlash(name)) == b.skip {
+	if b.skip != "" && b.path(name) == b.skip {
 		return nil, nil
 	}
 	folder, err := b.Open(name)
