@@ -277,7 +277,8 @@ func (s *search) waiting() error {
 		s.miss(noLocks)
 		return nil
 	}
-	g, err := s.FlameGraph(s.ctx, s.of(in), 1) // a time line would have more: its steps begin before the time and end after it
+	// A time line would have more: its steps begin before the time and end after it.
+	g, err := s.FlameGraph(s.ctx, s.of(in), 1)
 	if err != nil {
 		return err
 	}
