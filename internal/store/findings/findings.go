@@ -139,10 +139,10 @@ func (s *search) samples(sel model.Selection, nanos float64) (float64, error) {
 }
 
 const (
-	noGrowth = "growth of functions: there are no 500 samples of two versions, nor of this time and a day earlier"
-	noShares = "shares of processor time, such as garbage collection: there are no 5 s of it in 500 samples"
+	noGrowth = "growth of functions: it needs 500 samples each of two versions, or of this time and of a day earlier"
+	noShares = "shares of processor time, such as garbage collection: they need 5 s of it and 500 samples"
 	noLocks  = "waits for locks: there is no profile mutex"
-	noLeak   = "goroutines: there are no 15 minutes of the profile goroutine"
+	noLeak   = "goroutines: they need 15 minutes of the profile goroutine"
 )
 
 // growth compares the last two versions, or the time with that of the day before.
