@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -90,7 +91,11 @@ func (c *clientConfig) connect() (sender, error) {
 	settings := component.TelemetrySettings{Logger: zap.NewNop(), TracerProvider: notrace.NewTracerProvider(),
 		MeterProvider: nometric.NewMeterProvider()}
 	if c.protocol == protocolGRPC {
-		config := configgrpc.ClientConfig{Endpoint: strings.TrimSuffix(address, "/"), TLS: security,
+		address = strings.TrimSuffix(address, "/")
+		if _, _, err := net.SplitHostPort(address); err != nil && scheme == "http" { // gRPC itself would take 443
+			address += ":4317"
+		}
+		config := configgrpc.ClientConfig{Endpoint: address, TLS: security,
 			Compression: configcompression.Type(c.compression)}
 		conn, err := config.ToClientConn(context.Background(), nil, settings)
 		if err != nil {

@@ -180,6 +180,18 @@ func TestSendByAnotherProtocol(t *testing.T) {
 		"--protocol otlp_grpc\n")
 }
 
+// OTLP's port is the default.
+func TestSendWithoutAPort(t *testing.T) {
+	for endpoint, want := range map[string]string{"host": "host:4317", "http://host/": "host:4317", "[::1]": "[::1]:4317",
+		"host:80": "host:80", "https://host": "host"} {
+		c := &clientConfig{protocol: protocolGRPC, endpoint: endpoint}
+		s, err := c.connect()
+		require.NoError(t, err)
+		assert.Equal(t, want, strings.TrimPrefix(s.(*grpcSender).conn.Target(), "dns:///"), endpoint)
+		s.close()
+	}
+}
+
 // TestSendByTLS trusts the authorities of --ca-file, or anybody.
 func TestSendByTLS(t *testing.T) {
 	for _, protocol := range protocols {
