@@ -140,7 +140,7 @@ func (f *pprofRun) Parse(usage func()) (files []string) {
 	case f.directory != "" && len(files) > 0:
 		f.err = errors.New("-store and files do not go together")
 		return nil
-	case f.directory == "" && f.Lookup("since").Value.String() != "0s":
+	case f.directory == "" && f.since != 0:
 		f.err = errors.New("-since needs -store: of files, all profiles are shown")
 		return nil
 	case f.since < 0:
