@@ -165,7 +165,8 @@ func (e *storeExporter) settings() api.Settings {
 	if config := e.config.MCP.Get(); config != nil {
 		settings.MCP = func(queries *query.Queries) http.Handler {
 			return mcp.Handler(mcp.Settings{
-				Store: e.querier, Queries: queries, Version: settings.Version, DefaultTime: config.DefaultTime, Now: time.Now,
+				Store: e.querier, Queries: queries, Version: settings.Version, DefaultTime: config.DefaultTime, HasPage: true,
+				Now: time.Now,
 			})
 		}
 	}

@@ -51,7 +51,11 @@ func findingsOf(c *call, in *findingsIn) error {
 		formatTime(sel.Until))
 	for i := range list {
 		f := &list[i]
-		c.linef("%s: %s %s On the page: /#%s", f.Rule, clean(f.Text, 500), f.Advice, f.Link)
+		link := ""
+		if c.HasPage {
+			link = " On the page: /#" + f.Link
+		}
+		c.linef("%s: %s %s%s", f.Rule, clean(f.Text, 500), f.Advice, link)
 	}
 	switch {
 	case len(unjudged) > 0:

@@ -72,7 +72,7 @@ func hour(add func(pd pprofile.Profiles, at time.Time)) {
 
 func settingsOf(s *answers.Querier) mcp.Settings {
 	return mcp.Settings{
-		Store: s, Version: "test", DefaultTime: time.Hour, Now: func() time.Time { return noon },
+		Store: s, Version: "test", DefaultTime: time.Hour, HasPage: true, Now: func() time.Time { return noon },
 		Queries: query.New(query.Limits{MaxConcurrent: 2, Timeout: time.Minute}),
 	}
 }
@@ -162,15 +162,16 @@ func TestFindingsOfLittle(t *testing.T) {
 	assert.NotContains(t, text, "no function has grown")
 }
 
-// Without a default time, as of files, findings are about all that there is.
+// Without a default time and a page, as of files, findings are about all that there is, and link to nothing.
 func TestFindingsOfAll(t *testing.T) {
 	s := settings(t)
-	s.DefaultTime, s.Now = 0, func() time.Time { return noon.Add(time.Hour) } // an hour after the last profile
+	s.DefaultTime, s.HasPage, s.Now = 0, false, func() time.Time { return noon.Add(time.Hour) }
 	client := connect(t, s)
 	text, isError := call(t, client, "findings", `{"service":"shop"}`)
 	assert.False(t, isError)
 	assert.Contains(t, text, "from 2026-11-21T11:40:00Z to 2026-11-21T13:00:00Z")
 	assert.Contains(t, text, "growth: encoding/json.Marshal takes")
+	assert.NotContains(t, text, "/#")
 }
 
 // A base without a time, attributes or a service is as none: the time before, and not the selection itself.

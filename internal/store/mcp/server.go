@@ -31,6 +31,8 @@ type Settings struct {
 	Version string
 	// DefaultTime is the time until now of a question that names no time; 0 is all that is kept.
 	DefaultTime time.Duration
+	// HasPage is whether a page is served beside it, to which findings link.
+	HasPage bool
 	// Now is the clock.
 	Now func() time.Time
 }
