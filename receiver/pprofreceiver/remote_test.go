@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -68,6 +69,23 @@ func TestRemoteScrapesARealProgram(t *testing.T) {
 	assert.Contains(t, entry.ContextMap()["error"], "text/plain")
 	assert.Contains(t, entry.ContextMap()["error"], "goroutine profile: total")
 	assert.Empty(t, f.Next.All())
+}
+
+// A target that answers sooner than it was asked to record for has its totals, whatever the URL says.
+func TestRemoteDifferences(t *testing.T) {
+	for name, tc := range map[string]struct {
+		seconds string
+		want    kind.Values
+	}{"recorded": {"0.02", kind.Delta}, "ignored": {"60", kind.Cumulative}} {
+		t.Run(name, func(t *testing.T) {
+			site := sourcetest.NewSite(t, func(w http.ResponseWriter, _ *http.Request) {
+				time.Sleep(20 * time.Millisecond)
+				_, _ = w.Write(sourcetest.Captured(t, "go-mutex.pb.gz"))
+			})
+			pd := startFixture(t, remoteConfig(site.URL+"/mutex?seconds="+tc.seconds, "")).Await(1)[0]
+			assert.Equal(t, tc.want, kind.ValuesOfProfile(profiletest.ProfileAt(pd, 0), pd.Dictionary()))
+		})
+	}
 }
 
 // Failures are counted each time, and logged when they begin, change and end. Those of all scrapes are in the tests of
