@@ -145,9 +145,10 @@ notices: ## write bin/NOTICE, for releases: the same with the texts of the licen
 fmt: ## format the code
 	$(TOOL) golangci-lint fmt ./...
 
-lint: ## check formatting, imports and the usual mistakes
-	$(TOOL) golangci-lint fmt --diff ./...
-	$(TOOL) golangci-lint run ./...
+lint: ## check formatting, imports, licence headers and the usual mistakes
+	@bare=$$(git grep -LE '^// (SPDX-License-Identifier: Apache-2.0|Code generated)' -- '*.go' ':!*/testdata/*' || true); \
+		test -z "$$bare" || { echo "no licence header: $$bare"; exit 1; }
+	GOGC=300 GOMEMLIMIT=3GiB $(TOOL) golangci-lint run ./...
 
 vulnerabilities: ## look for known vulnerabilities that the code can reach; skipped if the database (GOVULNDB) is out of reach
 	GO='$(GO)' internal/build/vulnerabilities.sh

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
-
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"

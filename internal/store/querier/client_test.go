@@ -23,13 +23,12 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	pyroscope "github.com/grafana/pyroscope-go"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	"github.com/grafana/pyroscope/api/gen/proto/go/querier/v1/querierv1connect"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	pyroscope "github.com/grafana/pyroscope-go"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )

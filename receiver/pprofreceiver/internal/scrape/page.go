@@ -5,6 +5,7 @@ package scrape
 
 import (
 	"context"
+	_ "embed" // the page's template
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -23,8 +24,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
-
-	_ "embed" // the page's template
 )
 
 const (

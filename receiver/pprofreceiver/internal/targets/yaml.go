@@ -16,15 +16,14 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
+	// The imports here, in kubernetes.go and in manager.go register the supported `…_sd_configs`.
+	_ "github.com/prometheus/prometheus/discovery/dns"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/xconfmap"
 	"go.yaml.in/yaml/v2"
 	yamlv3 "go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-
-	// The imports here, in kubernetes.go and in manager.go register the supported `…_sd_configs`.
-	_ "github.com/prometheus/prometheus/discovery/dns"
 )
 
 // yamlConfig is Config as written in the configuration. Prometheus' types decode themselves from YAML only.
