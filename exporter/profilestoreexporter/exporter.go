@@ -138,6 +138,7 @@ func (e *storeExporter) open(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
+	client.CheckRedirect = httpserver.KeepMethod
 	engine, err := clickhouse.New(clickhouse.Config{
 		Client: client, Endpoint: cfg.Client.Endpoint, Database: cfg.Database, Table: cfg.Table,
 		Username: cfg.Username, Password: string(cfg.Password), MaxResultRows: cfg.MaxResultRows,

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -156,6 +157,22 @@ func TestPasswordsAreNotLogged(t *testing.T) {
 	lines := fmt.Sprint(f.logs.All())
 	assert.Contains(t, lines, "127.0.0.1:1")
 	assert.NotContains(t, lines, "s3cret")
+}
+
+// The password for ClickHouse is in a header of its own, which a redirect to another host would keep.
+func TestPasswordStaysWithClickHouse(t *testing.T) {
+	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s has the password %q", r.Method, r.URL.Path, r.Header.Get("X-ClickHouse-Key"))
+	}))
+	defer stranger.Close()
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		clickHouse := httptest.NewServer(http.RedirectHandler(stranger.URL, status))
+		defer clickHouse.Close()
+		f := startExporter(t, map[string]any{"clickhouse": map[string]any{
+			"endpoint": clickHouse.URL, "username": "u", "password": "s3cret"}})
+		response, body := f.get("/api/services")
+		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode, body)
+	}
 }
 
 func TestETagAndGzip(t *testing.T) {
