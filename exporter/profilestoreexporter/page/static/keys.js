@@ -4,7 +4,8 @@
 // The keyboard shortcuts; messages.js has the list for the user.
 
 import {help} from './messages.js';
-import {colors, views} from './toolbar.js';
+import {colors} from './state.js';
+import {views} from './toolbar.js';
 
 export function listenToKeys(app) {
   const {selection, toolbar} = app;

@@ -9,7 +9,10 @@ const defaults = {
   q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: '', palette: 'red-green', theme: '', fold: '', find: '', by: 'cpu', open: '', most: '30',
 };
 
-const views = ['flame', 'table', 'both', 'sandwich', 'diff', 'heat', 'threads'];
+export const colors = ['package', 'module', 'kind'];
+
+// words are the values that a key can have, its default first, where others would mean nothing.
+const words = {view: ['flame', 'table', 'both', 'sandwich', 'diff', 'heat', 'threads'], color: colors, palette: ['red-green', 'orange-blue']};
 
 export const defaultSeconds = 900;
 
@@ -24,7 +27,7 @@ export function parseState(hash) {
   const state = emptyState();
   const parameters = new URLSearchParams(hash.replace(/^#/, ''));
   for (const name of Object.keys(defaults)) if (parameters.has(name)) state[name] = parameters.get(name);
-  if (!views.includes(state.view)) state.view = defaults.view;
+  for (const [name, known] of Object.entries(words)) if (!known.includes(state[name])) state[name] = known[0];
   state.isAuto = !state.profile;
   if (parameters.get('seconds') === 'all') state.time = {};
   else state.time = readTime(parameters, '') ?? {seconds: positive(parameters.get('seconds')) || defaultSeconds};
@@ -82,9 +85,10 @@ function micros(ms) {
   return String(Math.round(ms * 1000) / 1000);
 }
 
+// positive returns a number up to the last millisecond that a Date can have, 0 for anything else.
 function positive(text) {
   const number = Number(text);
-  return Number.isFinite(number) && number > 0 ? number : 0;
+  return number > 0 && number <= 8.64e15 ? number : 0;
 }
 
 function readTime(parameters, prefix) {

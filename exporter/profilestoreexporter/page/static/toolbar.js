@@ -6,11 +6,10 @@
 import {button, copyField, el, popover} from './dom.js';
 import {help} from './messages.js';
 import {formatShare, formatValue} from './format.js';
-import {formatState, profilePath, queryOf} from './state.js';
+import {colors, formatState, profilePath, queryOf} from './state.js';
 
 export const views = [['flame', 'Flame'], ['table', 'Table'], ['both', 'Both'], ['sandwich', 'Sandwich'], ['diff', 'Diff'],
   ['heat', 'Heat map'], ['threads', 'Threads']];
-export const colors = ['package', 'module', 'kind'];
 
 // quote returns a text as one word of a POSIX shell.
 export function quote(text) {

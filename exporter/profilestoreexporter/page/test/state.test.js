@@ -31,13 +31,14 @@ test('a profile that the page has chosen is not in the URL', () => {
   assert.equal(s.parseState('#service=shop&profile=block').isAuto, false);
 });
 
-test('a view that there is not is the default', () => {
-  assert.equal(s.parseState('#view=icicles').view, 'flame');
+test('a view and colours that there are not are the default', () => {
+  const {view, color, palette} = s.parseState('#view=icicles&color=red&palette=');
+  assert.deepEqual({view, color, palette}, {view: 'flame', color: 'package', palette: 'red-green'});
   for (const [view] of views) assert.equal(s.parseState(`#view=${view}`).view, view);
 });
 
 test('a URL that nobody made is read as far as it makes sense', () => {
-  for (const hash of ['#%E0%A4%A', '#from=9&until=3', '#seconds=-5', '#seconds=x', '#attr.=v', '#__proto__=1&constructor=2', `#q=${'x'.repeat(1e5)}`]) {
+  for (const hash of ['#%E0%A4%A', '#from=9&until=3', '#seconds=-5', '#seconds=x', '#from=1e20&until=1e21', '#seconds=1e99', '#attr.=v', '#__proto__=1&constructor=2', `#q=${'x'.repeat(1e5)}`]) {
     const state = s.parseState(hash);
     assert.deepEqual(state.time, {seconds: s.defaultSeconds}, hash);
     assert.deepEqual(state.attrs, [], hash);
