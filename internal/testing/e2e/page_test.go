@@ -47,7 +47,7 @@ func TestPage(t *testing.T) {
 	pushStalls(t, c)
 	pushVersions(t, c)
 	pushProfile(t, c, url.Values{"service.name": {"deep"}}, deepProfile())
-	waitForServices(t, c.graphs, 9)
+	waitForServices(t, c.graphs, 10)
 
 	results, err := filepath.Abs(filepath.Join(repository, "bin", "page"))
 	require.NoError(t, err)
@@ -105,6 +105,7 @@ func pushForPage(t *testing.T, c *collector) pageProfiles {
 		pushProfile(t, c, url.Values{"service.name": {"shop"}, "attr.region": {region}}, p)
 	}
 	pushProfile(t, c, url.Values{"service.name": {"other-shop"}}, pushed.us)
+	pushProfile(t, c, url.Values{"service.name": {"idle"}}, newCPUProfile())
 	hostile := hostileProfile()
 	pushProfile(t, c, url.Values{"service.name": {"hostile"}}, hostile)
 	hostile.SampleType[1] = &profile.ValueType{Type: "__proto__", Unit: "constructor"}

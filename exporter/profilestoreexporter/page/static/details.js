@@ -112,10 +112,10 @@ export class Details {
     const whole = tree.total[0];
     const numbers = node > 0 ? values(tree, node, {unit, zoomed, scale}) : [];
     const elsewhere = rows.present[id] && (node <= 0 || rows.total[id] !== tree.total[node] || rows.self[id] !== tree.self[node]);
-    const everywhere = elsewhere ? [
-      ['in all', `self ${formatValue(rows.self[id], unit)} · ${formatShare(rows.self[id], whole)}, total ${formatValue(rows.total[id], unit)} · ${formatShare(rows.total[id], whole)}`],
-    ] : [];
-    const exact = frames.isGroup(frame) ? [] : [['exact', `self ${formatExact(rows.self[id])}, total ${formatExact(rows.total[id], unit)}`]];
+    const all = (value, base) => (base ? scale.pair(base[id], value[id]).join(' → ') : `${formatValue(value[id], unit)} · ${formatShare(value[id], whole)}`);
+    const everywhere = elsewhere ? [['in all', `self ${all(rows.self, rows.baseSelf)}, total ${all(rows.total, rows.baseTotal)}`]] : [];
+    const exactly = (...columns) => columns.filter(Boolean).map((column) => formatExact(column[id])).join(' → ');
+    const exact = frames.isGroup(frame) ? [] : [['exact', `self ${exactly(rows.baseSelf, rows.self)}, total ${exactly(rows.baseTotal, rows.total)} ${clean(unit, 30)}`]];
     this.host.hidden = false;
     const lines = [...numbers, ...everywhere, ...place(frames, frame), ...exact];
     const href = linkOf(frames.file[frame] ?? '', frames.line[frame]);

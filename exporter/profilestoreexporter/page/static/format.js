@@ -59,8 +59,8 @@ export function isTime(unit) {
 }
 
 // formatExact returns a value with all its digits, with separators of thousands.
-export function formatExact(value, unit = '') {
-  return `${minus(Math.round(value).toLocaleString('en-US'))} ${clean(unit, 30)}`.trim();
+export function formatExact(value) {
+  return minus(Math.round(value).toLocaleString('en-US'));
 }
 
 function minus(text) {

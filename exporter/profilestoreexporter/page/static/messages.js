@@ -21,7 +21,7 @@ export const ui = {
   nothingHere: ({state, from, until, known, actions}) => message('No samples here',
     `${clean(state.service, 80)} has no samples of ${clean(state.profile, 60)}${state.attrs.length ? ' with these attributes' : ''}` +
     `${from ? ` in ${formatRange(from, until)}` : ''}.`,
-    known ? el('p', {}, `There are samples in ${formatRange(known.from, known.until)}.`) : null,
+    known.samples ? el('p', {}, `There are samples in ${formatRange(known.from, known.until)}.`) : null,
     el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
 
   // noTimes is shown if a view by time is chosen for profiles without timestamps.

@@ -42,7 +42,7 @@ export function renderNotices(app) {
   if (state.view === 'diff' && model && !isCompared(state) && !app.comparesNext) notices.push(['Nothing is compared yet: choose a base below.', null, ['compare', () => app.setView('diff')]]);
   if (state.view === 'diff' && state.time.from && state.base.time) notices.push(paused(app));
   if (model?.compared && state.base.attrs.length && !state.base.time && app.groupKey === versionKey) {
-    notices.push(['Two versions are compared, each by its share of the total.', null, ['compare two times', () => app.compareHalves()]]);
+    notices.push([`Two versions are compared${model.scale.byShare ? ', each by its share of the total' : ''}.`, null, ['compare two times', () => app.compareHalves()]]);
   }
   refill(document.getElementById('notices'), notices, () => notices.map(([text, kind, ...buttons]) =>
     el('p', {class: kind ?? null, role: kind ? 'alert' : null}, rich(clean(text, 800)), buttons.map((b) => [' ', button(...b)]))));

@@ -85,7 +85,7 @@ export class FunctionTable {
     this.element.classList.toggle('compared', compared);
     this.scroller.setAttribute('aria-rowcount', this.ids.length + 1);
     this.head.setAttribute('aria-rowindex', 1);
-    refill(this.head, this.columns.map(({key}) => key), () => this.columns.map(({key, label, hint, sign}) =>
+    refill(this.head, this.columns.map(({key, label}) => [key, label]), () => this.columns.map(({key, label, hint, sign}) =>
       el('div', {role: 'columnheader', class: key === 'name' ? 'name' : `number ${sign ? 'change' : ''}`},
         el('button', {type: 'button', title: hint ?? null, onclick: () => this.on.sort(this.sort === key ? `-${key}` : key)}, label, el('span', {'aria-hidden': 'true'})))));
     this.columns.forEach(({key}, i) => {

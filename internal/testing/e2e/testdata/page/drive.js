@@ -185,6 +185,10 @@ const steps = {
     await empty.waitForSelector('.message h2');
     assert.match(await text(empty, '.message h2'), /nobody/);
     await empty.context().close();
+    const idle = await visit.open('service=idle');
+    await idle.waitForSelector('.message >> text=No samples here');
+    assert.ok(!(await text(idle, '.message')).includes('There are samples'), 'an idle process has a profile without samples');
+    await idle.context().close();
     const early = await visit.open(`${of(expect.service).replace('seconds=all', '')}&from=1000000000000&until=1000000060000`);
     await early.waitForSelector('.message h2');
     assert.match(await text(early, '.message h2'), /No samples here/);
@@ -316,6 +320,10 @@ const steps = {
     assert.deepEqual(await versions(), ['1.0', '1.1']);
     await page.waitForSelector('.legend .chip >> text=1.0');
     await shot(page, 'diff-versions');
+    await page.waitForSelector('#notices >> text=each by its share');
+    await page.selectOption('select[aria-label="How to compare"]', 'rate');
+    await page.waitForSelector('#notices p:has-text("Two versions"):not(:has-text("share"))');
+    await page.goBack();
     await page.goBack();
     assert.deepEqual(await state(page), {service: 'deployed'}, 'one step back leaves the comparison');
     await page.goForward();
@@ -364,6 +372,12 @@ const steps = {
     assert.equal(await page.locator('.table .row .change span').first().textContent(), '+0.25', 'by rate');
     const render = page.locator('.table .row', {hasText: 'main.render'});
     assert.equal(await render.locator('.change span').first().textContent(), '0', 'what has not changed is not green');
+    await render.click();
+    assert.match(await text(page, '#details'), /in allself 0\.20 cores → 0\.20 cores, total .*exactself ([\d,]+) → \1, total/, 'both sides of a function');
+    const heads = () => page.locator('.table .head').textContent();
+    assert.match(await heads(), /^FunctionBase cores/);
+    await page.selectOption('select[aria-label="How to compare"]', 'share');
+    assert.match(await heads(), /^FunctionBaseShown/, 'the heads have the unit of the cells');
     await shot(page, 'diff-since-version');
     await page.context().close();
   },
