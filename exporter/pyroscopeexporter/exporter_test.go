@@ -188,6 +188,7 @@ func TestLargeProfilesAreSplit(t *testing.T) {
 	samples, total, ids, times := 0, int64(0), map[string]bool{}, map[int64]bool{}
 	for i, one := range list {
 		assert.Equal(t, again[i].ID, one.ID)
+		assert.Equal(t, "shop", one.Labels["service_name"])
 		assert.LessOrEqual(t, len(one.Pprof.Sample), 1000)
 		assert.Equal(t, began/1e9, one.Pprof.TimeNanos/1e9)
 		times[one.Pprof.TimeNanos] = true

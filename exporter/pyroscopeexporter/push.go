@@ -194,7 +194,9 @@ func (p *pieces) send(ctx context.Context, piece compact.Piece, isPart bool) {
 func separate(part pprofile.Profiles) {
 	const second = 1_000_000_000
 	hash := fnv.New64a()
-	content, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(part) // cannot fail
+	whole := pprofile.NewProfiles() // the marshaler makes references of the attributes' strings, which labels need
+	part.CopyTo(whole)
+	content, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(whole) // cannot fail
 	hash.Write(content)
 	shift := hash.Sum64() % second
 	for profile := range otlp.Profiles(part) {
