@@ -3,11 +3,11 @@
 
 // Requests to the API of the page's own origin.
 
-// APIError is an error of the API, with a hint that tells the user what to do.
+// APIError is an error of the API, with a hint that tells the user what to do. isTemporary reports that the same request can succeed later.
 class APIError extends Error {
-  constructor(message, hint, status) {
+  constructor(message, hint, status, isTemporary = status === 429 || status >= 500) {
     super(message);
-    Object.assign(this, {hint, status});
+    Object.assign(this, {hint, status, isTemporary});
   }
 }
 
@@ -26,7 +26,7 @@ export async function ask(endpoint, query, signal, name) {
   } catch {
     if (signal?.aborted) return null;
     throw new APIError('The collector does not answer.',
-      `Is it running, and is ${location.host} its address? The page asks again by itself.`, 0);
+      `Is it running, and is ${location.host} its address? The page asks again by itself.`, 0, true);
   }
   const etag = answer.headers.get('ETag');
   const before = known.get(endpoint);
@@ -36,7 +36,7 @@ export async function ask(endpoint, query, signal, name) {
     body = JSON.parse(text);
   } catch {
     throw new APIError(`The answer to ${url.slice(0, 200)} (status ${answer.status}) is not JSON.`,
-      'Something between the browser and the collector may have answered instead: look at the proxy, or ask the collector directly.', answer.status);
+      'Something between the browser and the collector may have answered instead: look at the proxy, or ask the collector directly.', answer.status, true);
   }
   if (!answer.ok) throw new APIError(body.error || `The collector answered with status ${answer.status}.`, body.hint || '', answer.status);
   known.set(endpoint, {url, etag, body});

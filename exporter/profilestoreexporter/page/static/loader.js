@@ -41,8 +41,7 @@ export class Loader {
     else if (this.app.answered !== this.app.loaded) Object.assign(this.app, {model: null, moments: null, times: null});
     const resolution = this.app.status?.resolution_ms ?? 10_000;
     const again = error ? 5000 : this.app.isStart ? 15_000 : Math.min(10_000, Math.max(1000, resolution / 2));
-    const temporary = error?.status === 0 || error?.status >= 500;
-    if ((temporary || !this.app.state.time.from || !this.app.services) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
+    if ((error?.isTemporary || !this.app.state.time.from || !this.app.services) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
     if (!error && this.app.comparesNext) return this.app.setView(this.app.state.view, {replace: true});
     this.app.render(); // last: whatever it cannot draw, the next answer may be fine
     if (!error) loadFindings(this.app);

@@ -223,6 +223,11 @@ const steps = {
     assert.equal(await page.locator('main .flamegraph').count(), 0, 'another selection\'s graph is not shown');
     await page.unroute('**/api/flamegraph?*');
     await page.waitForSelector('main .flamegraph');
+    await page.route('**/api/flamegraph?*', (route) => route.fulfill({status: 401, body: 'log in'}));
+    await page.goto(`${address}#service=deployed&from=${Date.now() - 3600e3}&until=${Date.now()}`);
+    await page.waitForSelector('.message >> text=is not JSON');
+    await page.unroute('**/api/flamegraph?*');
+    await page.waitForSelector('main .flamegraph'); // a page of a fixed time asks again, too
     visit.inOrder = true;
     await page.context().close();
   },
@@ -372,8 +377,8 @@ const steps = {
     assert.equal(await page.locator('.table .row .change span').first().textContent(), '+0.25', 'by rate');
     const render = page.locator('.table .row', {hasText: 'main.render'});
     assert.equal(await render.locator('.change span').first().textContent(), '0', 'what has not changed is not green');
-    await render.click();
-    assert.match(await text(page, '#details'), /in allself 0\.20 cores → 0\.20 cores, total .*exactself ([\d,]+) → \1, total/, 'both sides of a function');
+    await page.locator('.table .row', {hasText: 'main.discounted'}).click();
+    assert.match(await text(page, '#details'), /in allself 0\.10 cores → 0\.35 cores, total.*exactself [\d,]+ → [\d,]+, total/, 'both sides of a function');
     const heads = () => page.locator('.table .head').textContent();
     assert.match(await heads(), /^FunctionBase cores/);
     await page.selectOption('select[aria-label="How to compare"]', 'share');
