@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -54,7 +55,7 @@ type Writer struct {
 	attributes *table[attributeRow]
 
 	dictionaries  *file
-	encoder       *zstd.Encoder
+	codec         codec
 	plain, zipped []byte
 
 	service *Service
@@ -65,22 +66,35 @@ type Writer struct {
 	nextStack, nextSet int
 }
 
+// codec is that of Parquet with one encoder for all files of a block. An encoder takes 1.5 MB when it is first used.
+type codec struct {
+	compress.Codec
+	encoder *zstd.Encoder
+}
+
+func (c *codec) Encode(dst, src []byte) ([]byte, error) {
+	return c.encoder.EncodeAll(src, dst[:0]), nil
+}
+
 // Create begins a block in a directory, which must not be there.
 func Create(dir, name string) (*Writer, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true),
+		zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, err
+	}
 	if err := Fault("mkdir", dir); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(dir, 0o750); err != nil {
 		return nil, err
 	}
-	w := &Writer{dir: dir, index: Index{Version: Version, Block: name, Files: map[string]File{}}}
+	w := &Writer{dir: dir, index: Index{Version: Version, Block: name, Files: map[string]File{}},
+		codec: codec{&parquet.Zstd, encoder}}
 	w.samples, w.profiles = newTable[sample](w, samplesFile), newTable[profileRow](w, profilesFile)
 	w.series, w.stacks, w.attributes = newTable[seriesRow](w, seriesFile), newTable[stackRow](w, stacksFile),
 		newTable[attributeRow](w, attributesFile)
 	w.dictionaries = w.create(dictionariesFile)
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	w.fail(err)
-	w.encoder = encoder
 	if w.err != nil {
 		w.Abort()
 	}
@@ -166,7 +180,7 @@ func (w *Writer) EndService(d *dictionary.Dictionary) error {
 	}
 	w.nextStack, w.nextSet = w.nextStack+d.Stacks.Len(), w.nextSet+d.AttributeSets.Len()
 	w.plain = d.AppendSince(w.plain[:0], dictionary.Mark{})
-	w.zipped = w.encoder.EncodeAll(w.plain, w.zipped[:0])
+	w.zipped = w.codec.encoder.EncodeAll(w.plain, w.zipped[:0])
 	w.service.Dictionary = Range{w.dictionaries.Bytes, len(w.zipped), len(w.plain), crc32.Checksum(w.zipped, castagnoli)}
 	_, err := w.dictionaries.Write(w.zipped)
 	w.fail(err)
@@ -263,7 +277,7 @@ type table[T any] struct {
 func newTable[T any](w *Writer, name string) *table[T] {
 	t := &table[T]{w: w, file: w.create(name)}
 	t.writer = parquet.NewGenericWriter[T](t.file, parquet.PageBufferSize(pageBytes),
-		parquet.MaxRowsPerRowGroup(maxRowsPerGroup), parquet.Compression(&parquet.Zstd),
+		parquet.MaxRowsPerRowGroup(maxRowsPerGroup), parquet.Compression(&w.codec),
 		parquet.CreatedBy("otelcol-profiles", fmt.Sprint(Version), ""))
 	return t
 }
