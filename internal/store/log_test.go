@@ -159,6 +159,7 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 // The log of a process that was killed can have more than its successor may keep in memory, if that was made smaller.
 // Nothing is lost; what is too much goes to disk.
 func TestSmallerMemoryAfterAKill(t *testing.T) {
+	profiletest.SkipLarge(t)
 	cfg := diskConfig(t, t.TempDir())
 	cfg.MaxBytes = 16 << 20
 	s := open(t, cfg)

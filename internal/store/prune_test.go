@@ -137,6 +137,7 @@ func TestPruningReservesItsMemory(t *testing.T) {
 // A pprof that needs more memory than a query may take has the largest samples of each type, whole, and the totals of
 // all, also over several blocks, and by weight.
 func TestPprofThatDoesNotFitIsPruned(t *testing.T) {
+	profiletest.SkipLarge(t)
 	const functions = 32_000
 	s := open(t, diskConfig(t, t.TempDir()))
 	defer func() { require.NoError(t, s.Close()) }()

@@ -137,6 +137,7 @@ func post(t testing.TB, address, encoding string, body io.Reader) (int, string) 
 }
 
 func TestBodiesInEveryEncoding(t *testing.T) {
+	profiletest.SkipLarge(t)
 	const limit = 300_000
 	budget := budget.New(128 << 20)
 	_, address := serve(t, budget, limit, nil)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // serveGRPC starts a server that answers with the message that it received, and returns a client of it.
@@ -49,6 +50,7 @@ func serveGRPC(t *testing.T, readTimeout time.Duration) *grpc.ClientConn {
 }
 
 func TestMessagesInEveryEncoding(t *testing.T) {
+	profiletest.SkipLarge(t)
 	client := serveGRPC(t, 0)
 	for _, name := range []string{"", "gzip", "zstd", "snappy"} {
 		for size, want := range map[int]codes.Code{0: codes.OK, 1: codes.OK, 100_000: codes.OK, 8 * mib: codes.OK, 8*mib +

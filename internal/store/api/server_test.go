@@ -84,6 +84,7 @@ func TestAnyTime(t *testing.T) {
 
 // A text that few bytes make very long is refused before it takes memory.
 func TestStacksAreBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
 	names := make([]string, 300_000)
 	for i := range names {
 		names[i] = strings.Repeat("name", 256)
@@ -140,6 +141,7 @@ func TestIncompletePprofIsRefused(t *testing.T) {
 
 // Each observation of a recording has a whole stack in the pprof.
 func TestObservationsOfDeepStacks(t *testing.T) {
+	profiletest.SkipLarge(t)
 	const stacks, observations = 40, 600
 	var samples []profiletest.Sample
 	for i := range stacks {
