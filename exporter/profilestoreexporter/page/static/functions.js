@@ -63,7 +63,7 @@ export class Functions {
     let content;
     try {
       const answer = await ask('lines', [...model.query, ['function', name]], undefined, 'lines');
-      content = linesSheet(answer, {name, unit: model.unit, total: model.total, linkOf: this.linkOf(model, answer.repository, answer.revision), isKnown: Boolean(answer.repository && answer.revision)});
+      content = linesSheet(answer, {name, unit: model.unit, total: model.whole.total[0], linkOf: this.linkOf(model, answer.repository, answer.revision), isKnown: Boolean(answer.repository && answer.revision)});
     } catch (error) {
       content = el('div', {class: 'sheet'}, el('p', {}, clean(error.message, 300)));
     }

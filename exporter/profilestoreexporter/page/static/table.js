@@ -5,7 +5,7 @@
 
 import {shortName} from './colors.js';
 import {el, refill} from './dom.js';
-import {formatValue, formatShare, formatChange, formatPercent} from './format.js';
+import {formatCount, formatValue, formatShare, formatChange, formatPercent} from './format.js';
 
 const rowHeight = 23;
 
@@ -94,7 +94,7 @@ export class FunctionTable {
       this.head.children[i].setAttribute('aria-sort', sorted ? (down ? 'descending' : 'ascending') : 'none');
       this.head.children[i].querySelector('span').textContent = sorted ? (down ? ' ↓' : ' ↑') : '';
     });
-    this.note.textContent = matched ? `${this.ids.length} functions match.` : this.ids.length ? '' : 'No functions.';
+    this.note.textContent = matched ? `${formatCount(this.ids.length, 'function')} found.` : this.ids.length ? '' : 'No functions.';
     this.body.style.height = `${this.ids.length * rowHeight}px`;
     this.render();
   }

@@ -5,7 +5,7 @@
 
 import {button, copyField, el, popover} from './dom.js';
 import {help} from './messages.js';
-import {formatShare, formatValue} from './format.js';
+import {formatCount, formatShare, formatValue} from './format.js';
 import {colors, formatState, profilePath, queryOf} from './state.js';
 
 export const views = [['flame', 'Flame'], ['table', 'Table'], ['both', 'Both'], ['sandwich', 'Sandwich'], ['diff', 'Diff'],
@@ -71,7 +71,7 @@ export class Toolbar {
     const whole = formatValue(total, unit);
     this.rate.textContent = state.view === 'diff' || (state.q && found) ? '' : rate;
     this.sum.textContent = total === null || (state.view === 'diff' && !state.q) ? '' : state.q && found ? found.note || `${formatShare(found.total, total)} of ${whole}` : whole;
-    this.sum.title = state.q && found ? `${formatValue(found.total, unit)} pass through ${found.functions} functions that match` : 'the total of what is shown';
+    this.sum.title = state.q && found ? `${formatValue(found.total, unit)} pass through ${formatCount(found.functions, 'function')} found` : 'the total of what is shown';
     const up = state.direction === 'flame';
     this.direction.textContent = up ? '▲ flame' : '▼ icicle';
     this.direction.title = 'The root below or above (i)';

@@ -687,7 +687,7 @@ const steps = {
     await page.waitForSelector('#path .chip >> text=focus');
     assert.ok(page.url().length < 5000, 'a long name does not make a long URL');
     await page.locator('#search').fill('<img');
-    assert.match(await text(page, '.table .note'), /1 functions? match|0 functions match/);
+    assert.match(await text(page, '.table .note'), /^(1 function|0 functions) found\.$/);
     await shot(page, 'hostile');
     await page.context().close();
 
@@ -769,6 +769,11 @@ const steps = {
     await page.locator('#details button', {hasText: 'lines'}).click();
     await page.waitForSelector('.lines td >> text=f.go:7');
     await shot(page, 'lines');
+    await page.keyboard.press('Escape');
+    await page.goto(`${address}#service=deployed&fn=main.main&focus=main.render`);
+    await page.waitForSelector('#path .chip >> text=focus');
+    await page.locator('#details button', {hasText: 'lines'}).click();
+    assert.match(await text(page, '.lines td:last-child'), / (99\.\d|100) %$/, 'lines are of all samples, and so are their shares');
     await page.keyboard.press('Escape');
 
     const fixed = `${address}#service=deployed&from=${Date.now() - 900e3}&until=${Date.now()}`;
