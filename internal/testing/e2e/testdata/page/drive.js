@@ -95,6 +95,9 @@ const steps = {
     assert.ok(cores.length >= 5, String(cores));
     assert.deepEqual(cores, [...cores].sort((a, b) => b - a), 'the most expensive first');
     await shot(page, 'start');
+    await page.setViewportSize({width: 1360, height: 300});
+    assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 300, 'the list scrolls below its heads');
+    await page.setViewportSize({width: 1360, height: 820});
     await page.locator('.overview tr', {hasText: 'deployed'}).locator('button').click();
     await page.waitForSelector('.overview tr.type >> text=process_cpu · cpu');
     assert.equal((await state(page)).open, 'deployed');
@@ -536,6 +539,10 @@ const steps = {
     assert.equal(Number(await page.locator('[role="grid"]').getAttribute('aria-rowcount')), expect.functions + 1);
     assert.equal(await rows.first().locator('.number span').first().textContent(), formatValue(expect.topSelf, 'nanoseconds'));
     assert.ok(await rows.count() < 80, 'only rows in view are in the document');
+    await page.keyboard.press('2');
+    await page.waitForSelector('main.table');
+    assert.ok(await rows.count() < 80, 'also of the table alone');
+    await page.keyboard.press('3');
     await page.locator('[role="columnheader"] button', {hasText: 'Total'}).click();
     assert.equal(await page.locator('[role="columnheader"][aria-sort="descending"]').textContent(), 'Total ↓');
     await rows.nth(2).click();
@@ -705,6 +712,7 @@ const steps = {
       await page.keyboard.press(String(['flame', 'table', 'both', 'sandwich', 'diff'].indexOf(view) + 1));
       await shown(page);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 400, `${view} is not wider than the screen`);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollHeight) <= 2000, `${view} is not as high as all of its rows`);
       await shot(page, `phone-${view}`);
     }
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
