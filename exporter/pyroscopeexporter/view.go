@@ -43,7 +43,7 @@ type view struct {
 	names     map[int32]string // of labels, by the strings of their keys
 	typeNames map[typeKey]typeName
 	// tallies has the samples of each profile. changesSamples reports that one of them cannot be written as it is, with
-	// all its attributes.
+	// all its attributes, or that those of several profiles must be added up.
 	tallies        map[position]tally
 	changesSamples bool
 
@@ -66,10 +66,19 @@ func newView(pd pprofile.Profiles, cfg *Config) *view {
 	v := &view{pd: pd, cfg: cfg, maxLabels: cfg.maxSampleLabels(),
 		uses: make([]attributeUse, pd.Dictionary().AttributeTable().Len()), names: map[int32]string{},
 		typeNames: map[typeKey]typeName{}, tallies: map[position]tally{}}
+	type point struct {
+		typeStrindex, unitStrindex int32
+		time                       pcommon.Timestamp
+	}
+	seen := map[point]bool{} // in the scope
 	for r, rp := range pd.ResourceProfiles().All() {
 		for s, sp := range rp.ScopeProfiles().All() {
+			clear(seen)
 			for p, profile := range sp.Profiles().All() {
 				v.tallies[position{r, s, p}] = v.tallyOf(profile)
+				at := point{profile.SampleType().TypeStrindex(), profile.SampleType().UnitStrindex(), profile.Time()}
+				v.changesSamples = v.changesSamples || seen[at]
+				seen[at] = true
 			}
 		}
 	}

@@ -92,6 +92,11 @@ func TestSamplesWithAndWithoutTimesAreOneProfile(t *testing.T) {
 				Profile("wall", "nanoseconds").Sample(pt.Value(2, "f")),
 			"wall [wall/nanoseconds] [14] 1",
 		},
+		"none has a time": {
+			pt.New().Profile("wall", "nanoseconds").Sample(pt.Value(1, "f")).
+				Profile("wall", "nanoseconds").Sample(pt.Value(2, "f")),
+			"wall [wall/nanoseconds] [3] 1",
+		},
 		"several types": {
 			pt.New().Scope("", "", "pprof.scope.sample_type_order", []any{"wall", "sample"}).
 				Profile("wall", "nanoseconds").Sample(timed).Profile("sample", "count").Sample(pt.Observed([]uint64{7, 8}, "f")).
