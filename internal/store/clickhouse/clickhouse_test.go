@@ -103,6 +103,8 @@ func TestErrors(t *testing.T) {
 		require.ErrorIs(t, err, want)
 		require.ErrorContains(t, err, text)
 	}
+	login := server(t, func(w http.ResponseWriter, _ url.Values) { _, _ = io.WriteString(w, "<html>Log in</html>") })
+	require.ErrorContains(t, login.Types(t.Context(), "", 1, 0, nil), "<html>Log in</html>", "a page is no row")
 	e := server(t, func(w http.ResponseWriter, _ url.Values) { _, _ = w.Write([]byte{200}) })
 	require.ErrorIs(t, e.Types(t.Context(), "", 1, 0, nil), answers.ErrEngine, "an answer that ends within a row")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

@@ -207,7 +207,8 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader), use 
 		return failure(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
+	isPage := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") // such as a login, of a proxy
+	if resp.StatusCode != http.StatusOK || isPage {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
 		return refusal(resp.StatusCode, string(text))
 	}
@@ -252,7 +253,7 @@ const (
 
 var exceptionCode = regexp.MustCompile(`Code: (\d+)`)
 
-// refusal returns the error of an answer with a status that is not 200.
+// refusal returns the error of an answer without rows.
 func refusal(status int, text string) error {
 	code := 0
 	if m := exceptionCode.FindStringSubmatch(text); m != nil {
