@@ -236,7 +236,7 @@ func (e *profilesToLogs) send(ctx context.Context, p part) (sent answer) {
 	signal := signalOf(p.asRecords)
 	if sent.outcome == tooLarge {
 		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, telemetry.Attributes("signal", signal))
-		if !e.tooLargeLogged.Swap(true) {
+		if !p.single && sent.size >= 2*minRequestBytes && !e.tooLargeLogged.Swap(true) {
 			e.logger.Warn(
 				"the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
 				zap.Int("request_bytes", sent.size), zap.Error(sent.err))

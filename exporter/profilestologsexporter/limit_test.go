@@ -290,9 +290,11 @@ func TestPayloadThatIsTooLarge(t *testing.T) {
 func TestPeerThatTakesNothing(t *testing.T) {
 	b := &inbox{}
 	e := runExporter(t, map[string]any{"http": smallServer(t, b, 0, true)})
-	err := e.ConsumeProfiles(t.Context(), batch("x", 500))
+	err := e.ConsumeProfiles(t.Context(), batch("x", 5))
 	require.Error(t, err)
 	assert.True(t, consumererror.IsPermanent(err))
+	assert.Zero(t, e.log.FilterMessageSnippet("halved").Len(), "a request that is not halved")
+	require.Error(t, e.ConsumeProfiles(t.Context(), batch("x", 500)))
 	assert.Less(t, b.tooLarge, 30)
 }
 
