@@ -716,6 +716,13 @@ const steps = {
       await shot(page, `phone-${view}`);
     }
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+    const zoomed = await open(of(expect.service, 'view=both'), {viewport: {width: 720, height: 450}}); // 200 %
+    await shown(zoomed);
+    for (const part of ['main .flamegraph', 'main .scroller']) assert.ok((await zoomed.locator(part).boundingBox()).height > 150, part);
+    await zoomed.goto(`${address}#${of(expect.service, 'view=sandwich&fn=main.main')}`);
+    await zoomed.waitForSelector('.stack .middle');
+    assert.ok(await zoomed.evaluate(() => document.documentElement.scrollHeight) <= 1000, 'callees scroll in their graph');
+    await zoomed.context().close();
     await page.keyboard.press('?');
     assert.ok(await page.locator('dialog').isVisible());
     await shot(page, 'phone-help');
