@@ -8,6 +8,7 @@ package httpclient
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -64,7 +65,7 @@ func (c *Client) Shutdown() {
 }
 
 // Post sends a body, and returns the server's answer. Without an answer it returns an error, which is permanent if the
-// request could not be made. Neither contains credentials of the URL.
+// request could not be made, or is redirected to where it must not go. Neither contains credentials of the URL.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (*Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -73,7 +74,9 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 	maps.Copy(request.Header, header)
 	request.Header.Set("User-Agent", c.UserAgent)
 	response, err := c.HTTP.Do(request)
-	if err != nil {
+	if _, ok := errors.AsType[httpserver.RedirectError](err); ok {
+		return nil, consumererror.NewPermanent(redact.Error(err))
+	} else if err != nil {
 		return nil, redact.Error(err)
 	}
 	defer response.Body.Close()

@@ -68,6 +68,17 @@ func TestRedirectToAPageIsARefusal(t *testing.T) {
 	assert.False(t, answer.IsAccepted())
 }
 
+// A server says the same again if it is asked again.
+func TestRedirectElsewhereIsPermanent(t *testing.T) {
+	for _, location := range []string{"http://elsewhere.example/push", "/push"} {
+		server := httptest.NewServer(http.RedirectHandler(location, http.StatusPermanentRedirect))
+		defer server.Close()
+		_, err := newClient(t).Post(t.Context(), server.URL+"/push", nil, nil)
+		require.ErrorContains(t, err, "the server redirects", location)
+		assert.True(t, consumererror.IsPermanent(err), location)
+	}
+}
+
 // A page with a login, or of an address that is not the server's, has the status of success.
 func TestAPageIsARefusal(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

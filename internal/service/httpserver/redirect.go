@@ -3,10 +3,12 @@
 
 package httpserver
 
-import (
-	"errors"
-	"net/http"
-)
+import "net/http"
+
+// RedirectError is of a redirect that is not followed. The server would say the same again.
+type RedirectError string
+
+func (e RedirectError) Error() string { return "the server redirects " + string(e) }
 
 // SameOriginOnly is a CheckRedirect that follows redirects within the server's own origin. A redirect to another one
 // could send credentials in configured headers to a stranger, or lead the collector to addresses that only the
@@ -15,9 +17,9 @@ func SameOriginOnly(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
 	case next.URL.Host != first.Host || next.URL.Scheme != first.Scheme:
-		return errors.New("the server redirects to another scheme, host or port")
+		return RedirectError("to another scheme, host or port")
 	case len(via) >= 10: // as http.Client
-		return errors.New("the server redirects in a loop")
+		return RedirectError("in a loop")
 	}
 	// Referer repeats the query, which may hold a secret.
 	next.Header.Del("Referer")
