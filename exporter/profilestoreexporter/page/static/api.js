@@ -43,10 +43,10 @@ export async function ask(endpoint, query, signal, name) {
   return body;
 }
 
-// progressOf returns how many blocks the requests of a name have read, or null if that is not known.
-export async function progressOf(name, signal) {
+// progressOf returns how many blocks the requests of a name have read, or null if that is not known, as from a collector that hangs.
+export async function progressOf(name) {
   try {
-    const answer = await fetch(`api/progress?id=${encodeURIComponent(name)}`, {signal, credentials: 'same-origin'});
+    const answer = await fetch(`api/progress?id=${encodeURIComponent(name)}`, {signal: AbortSignal.timeout(2000), credentials: 'same-origin'});
     return answer.status === 200 ? await answer.json() : null; // 204: they have ended
   } catch {
     return null;

@@ -52,7 +52,7 @@ export class Loader {
     const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
     const isOver = () => signal.aborted || this.loading?.signal !== signal || !document.body.classList.contains('loading');
     for (await wait(1000); !isOver(); await wait(500)) {
-      const {blocks = 0, blocks_read: read = 0} = (await progressOf(this.app.loadName, signal)) ?? {};
+      const {blocks = 0, blocks_read: read = 0} = (await progressOf(this.app.loadName)) ?? {};
       if (isOver()) return;
       if ($('progress').hidden) {
         $('progress').replaceChildren(el('progress', {'aria-label': 'Blocks that were read'}), el('span'), button('cancel', () => this.cancel()));

@@ -214,6 +214,12 @@ const steps = {
     await shot(page, 'broken');
     await page.unroute('**/api/**');
     await page.waitForSelector('#notices .error', {state: 'detached'});
+    await page.route('**/api/**', () => {}); // a collector that hangs
+    await page.locator('#progress button', {hasText: 'cancel'}).click();
+    await page.waitForSelector('#notices >> text=was cancelled');
+    await page.unroute('**/api/**');
+    await page.locator('#notices button', {hasText: 'load again'}).click();
+    await page.waitForSelector('#notices .error', {state: 'detached'});
     await page.route('**/api/**', (route) => route.abort());
     await page.reload();
     await page.waitForSelector('.message >> text=does not answer');
