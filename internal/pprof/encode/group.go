@@ -141,10 +141,10 @@ func isTimed(p pprofile.Profile) bool { return p.Samples().At(0).TimestampsUnixN
 func joinSame(profiles pprofile.ProfilesSlice, pprofs [][]int) (joined []group) {
 	for i, members := range pprofs {
 		if last := len(joined) - 1; i > 0 && haveSameTypes(profiles, pprofs[i-1], members) {
-			joined[last].profiles = slices.Concat(joined[last].profiles, members)
+			joined[last].profiles = append(joined[last].profiles, members...)
 			continue
 		}
-		joined = append(joined, group{profiles: members, types: len(members)})
+		joined = append(joined, group{profiles: slices.Clip(members), types: len(members)}) // others follow them
 	}
 	return joined
 }
