@@ -356,10 +356,7 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 		from.labels = p.labeler.ofResource(resource.Resource().Attributes(), &p.budget)
 	}
 	if isNew || from.scope != payload.ScopeIndex {
-		from.stated = ""
-		if v, ok := scope.Scope().Attributes().Get(kind.NameAttribute); ok {
-			from.stated = labelValue(v, &p.budget)
-		}
+		from.stated = kind.Stated(scope.Scope().Attributes())
 		from.names.Begin(scope.Scope().Attributes(), scope.Profiles(), from.pd.Dictionary())
 	}
 	from.resource, from.scope = payload.ResourceIndex, payload.ScopeIndex

@@ -397,7 +397,10 @@ func TestCostIsBounded(t *testing.T) {
 	for name, wire := range worst.Profiles.All(256 << 10) {
 		t.Run(name, func(t *testing.T) {
 			pd, sent := pt.Unmarshal(t, wire), &countingTransport{}
-			pt.RequireCostOfEach(t, pt.BoundOf(len(wire), 64<<20, 200), func() func() {
+			bound := pt.BoundOf(len(wire), 64<<20, 200)
+			bound.CPU *= 2 // of pprofs of up to 64 times the message, and their compression
+			bound.AllocatedBytes = 2000 * len(wire)
+			pt.RequireCostOfEach(t, bound, func() func() {
 				e := newTestExporter(t, pyroscopetest.New(t), nil)
 				*sent = countingTransport{}
 				e.client.HTTP.Transport = sent

@@ -224,15 +224,7 @@ func (a *message) statedName() string {
 	if a.hasStated {
 		return a.stated
 	}
-	a.stated, a.hasStated = "", true
-	if v, ok := a.scope.Get(kind.NameAttribute); ok && v.Type() == pcommon.ValueTypeStr {
-		a.stated = kind.CutName(v.Str())
-	} else if ok {
-		// The string of a list costs as much as all that it refers to.
-		if v, ok = a.importer.CleanValue(v); ok {
-			a.stated = kind.CutName(v.AsString())
-		}
-	}
+	a.stated, a.hasStated = kind.Stated(a.scope), true
 	return a.stated
 }
 
