@@ -4,9 +4,11 @@
 package kind
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 func TestName(t *testing.T) {
@@ -91,4 +93,24 @@ func TestIsSeriesAttribute(t *testing.T) {
 	assert.False(t, IsSeriesAttribute("otlp.aggregation_temporality"))
 	assert.False(t, IsSeriesAttribute("pprof.profile.comment"))
 	assert.False(t, IsSeriesAttribute("pprof.profile.doc_url"))
+}
+
+// What is neither a string nor a number is no name: the text of a list costs as much as all that it refers to.
+func TestStated(t *testing.T) {
+	scope := pcommon.NewMap()
+	value, _ := scope.GetOrPutEmpty(NameAttribute)
+	for _, tc := range []struct {
+		set  func()
+		want string
+	}{
+		{func() { value.SetStr("memory") }, "memory"},
+		{func() { value.SetInt(7) }, "7"},
+		{func() { value.SetEmptySlice().AppendEmpty().SetStr("memory") }, ""},
+		{func() { value.SetEmptyMap().PutStr("memory", "memory") }, ""},
+		{func() { value.SetStr(strings.Repeat("n", 2*MaxNameBytes)) }, strings.Repeat("n", MaxNameBytes)},
+		{scope.Clear, ""},
+	} {
+		tc.set()
+		assert.Equal(t, tc.want, Stated(scope))
+	}
 }
