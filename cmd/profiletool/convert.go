@@ -223,7 +223,7 @@ func (c *converter) messages(pd pprofile.Profiles) (files []outFile, err error) 
 			return nil, err
 		}
 		if part.Oversized {
-			c.term.logf("part %s is larger than --max-bytes: it is a single observation", name)
+			c.term.logf("part %s is larger than --max-bytes: its samples share what is too large", name)
 		}
 		files = append(files, fileOf(name, message))
 	}

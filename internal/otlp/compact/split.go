@@ -12,7 +12,8 @@ import (
 
 // splitter cuts a batch into pieces of at most Options.MaxBytes: between pprofs, and a pprof that is larger between
 // samples, or between the observations of a sample. Samples are sorted by their stacks from the root on, so that pieces
-// have little in common.
+// have little in common. Pprofs that share most of what they have, as those of one program on many hosts, are cut at
+// the same stacks.
 //
 // Each piece repeats the entries that it shares with others. A piece stays larger than Options.MaxBytes if cutting it
 // would repeat more than Options.MaxGrowth allows. The time is that of writing all pieces a few times.
@@ -53,22 +54,32 @@ func (b *Batch) split(yield func(Part) bool) {
 	}
 }
 
-// cutToFit cuts a piece into as many as are likely to have at most Options.MaxBytes, or into fewer if these would
-// repeat too much. It returns nil if the piece stays as it is.
+// cutToFit cuts a piece into smaller ones. It returns nil if the piece stays as it is.
 func (s *splitter) cutToFit(p measuredPiece) []measuredPiece {
+	if p.bytes <= s.options.MaxBytes {
+		return nil
+	}
+	smaller := s.cutBy(s.cut, p)
+	if smaller == nil && s.groupLen(p.ranges) < len(p.ranges) {
+		s.sortByStacks(p.ranges)
+		smaller = s.cutBy(s.cutByStacks, p)
+	}
+	return smaller
+}
+
+// cutBy cuts a piece into as many as are likely to have at most Options.MaxBytes, or into fewer if these would repeat
+// too much. It returns nil if even two would.
+func (s *splitter) cutBy(cut func(Piece, int) []Piece, p measuredPiece) []measuredPiece {
 	const (
 		margin = 1.05 // pieces are not equally large, and repeat what they share
 		// maxPieces bounds the passes over the dictionary: pieces that are still too large are cut again.
 		maxPieces = 256
 	)
-	if p.bytes <= s.options.MaxBytes {
-		return nil
-	}
 	n := 1 + int(min(maxPieces, margin*float64(p.bytes)/float64(s.options.MaxBytes)))
 	for ; n > 1; n /= 2 {
 		var smaller []measuredPiece
 		repeated := -p.bytes
-		for _, piece := range s.cut(p.Piece, n) {
+		for _, piece := range cut(p.Piece, n) {
 			if repeated > s.room {
 				break
 			}
@@ -150,7 +161,7 @@ func (s *splitter) sortByStacks(ranges []sampleRange) {
 	}
 }
 
-// cutByStacks cuts all sample types of a pprof at the same stacks, which divide the largest type evenly.
+// cutByStacks cuts all profiles of a piece at the same stacks, which divide the largest one evenly.
 func (s *splitter) cutByStacks(p Piece, n int) (pieces []Piece) {
 	largest := slices.MaxFunc(p.ranges, func(x, y sampleRange) int { return cmp.Compare(x.weight(), y.weight()) })
 	if largest.from == largest.to {

@@ -128,9 +128,16 @@ func TestPartsKeepTheLimit(t *testing.T) {
 		sameStack.Resource("service.name", fmt.Sprint("shop-", i)).Profile("cpu", "nanoseconds").
 			Sample(profiletest.Value(1, stack...))
 	}
+	sameStacks := profiletest.New()
+	for i := range 4 {
+		sameStacks.Resource("host.name", fmt.Sprint("host-", i)).Profile("cpu", "nanoseconds")
+		for k := range 2000 {
+			sameStacks.Sample(profiletest.Value(1, fmt.Sprint("f", k, strings.Repeat("n", 90)), "main"))
+		}
+	}
 	for name, pd := range map[string]pprofile.Profiles{
 		"observations": manyObservations, "profiles": manyProfiles.Build(), "samples": labelled(t, 3),
-		"profiles of one stack": sameStack.Build(),
+		"profiles of one stack": sameStack.Build(), "profiles of the same stacks": sameStacks.Build(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, total := splitAll(t, bounded(smallLimit), pd)
