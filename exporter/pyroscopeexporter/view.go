@@ -70,10 +70,9 @@ func newView(pd pprofile.Profiles, cfg *Config) *view {
 		typeStrindex, unitStrindex int32
 		time                       pcommon.Timestamp
 	}
-	seen := map[point]bool{} // in the scope
 	for r, rp := range pd.ResourceProfiles().All() {
 		for s, sp := range rp.ScopeProfiles().All() {
-			clear(seen)
+			seen := map[point]bool{}
 			for p, profile := range sp.Profiles().All() {
 				v.tallies[position{r, s, p}] = v.tallyOf(profile)
 				at := point{profile.SampleType().TypeStrindex(), profile.SampleType().UnitStrindex(), profile.Time()}

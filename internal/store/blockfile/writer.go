@@ -180,7 +180,7 @@ func (w *Writer) EndService(d *dictionary.Dictionary) error {
 	}
 	w.nextStack, w.nextSet = w.nextStack+d.Stacks.Len(), w.nextSet+d.AttributeSets.Len()
 	w.plain = d.AppendSince(w.plain[:0], dictionary.Mark{})
-	w.zipped = w.codec.encoder.EncodeAll(w.plain, w.zipped[:0])
+	w.zipped, _ = w.codec.Encode(w.zipped, w.plain) // it does not fail
 	w.service.Dictionary = Range{w.dictionaries.Bytes, len(w.zipped), len(w.plain), crc32.Checksum(w.zipped, castagnoli)}
 	_, err := w.dictionaries.Write(w.zipped)
 	w.fail(err)
